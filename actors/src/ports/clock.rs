@@ -1,0 +1,12 @@
+//! Everything that chance or time decides.
+
+use crate::rules::event::EventId;
+
+/// Wall time and fresh names. The simulator hands in its own.
+pub trait Clock: Send + Sync + 'static {
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> i64;
+
+    /// A fresh, time-ordered id; ids made by one process never go back, even within a millisecond.
+    fn event_id(&self) -> EventId;
+}

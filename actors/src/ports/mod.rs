@@ -1,0 +1,11 @@
+//! The ports: what the engine needs from outside. Adapters live in the package `tidegate`.
+
+mod cache;
+mod clock;
+mod reader;
+mod store;
+
+pub use cache::{CacheError, Fact, KeyCache};
+pub use clock::Clock;
+pub use reader::{Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow};
+pub use store::{Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep};

@@ -1,0 +1,160 @@
+//! Reading what is stored: one by id, many by filter and cursor, every answer bounded.
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::StoreError;
+use crate::rules::event::{EventId, Verdict};
+use crate::rules::key::ResourceHash;
+
+/// A recorded event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its name.
+    pub id: EventId,
+    /// When it was received, milliseconds since 1970.
+    pub received_at_ms: i64,
+    /// Its source.
+    pub source: String,
+    /// Its tenant; `""` when unused.
+    pub tenant: String,
+    /// Its idempotency key, for people.
+    pub key: String,
+    /// The sender's event type.
+    pub kind: String,
+    /// Type and id of its first resource, if it has one.
+    pub resource: Option<(String, String)>,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// What became of it: applied, stale, ignored; `duplicate` for a conflict kept aside.
+    pub verdict: Verdict,
+    /// Its version equalled the stored one.
+    pub tie: bool,
+    /// Of a conflict kept aside: the event that holds the key.
+    pub conflicts_with: Option<EventId>,
+    /// Headers worth keeping, as a JSON object; left out of lists.
+    pub headers: Option<Vec<u8>>,
+    /// The raw bytes; left out of lists.
+    pub body: Option<Vec<u8>>,
+    /// Length of the raw bytes.
+    pub body_bytes: i64,
+}
+
+/// A resource's stored version and what it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceRow {
+    /// The row's key.
+    pub hash: ResourceHash,
+    /// Its source.
+    pub source: String,
+    /// Its tenant; `""` when unused.
+    pub tenant: String,
+    /// Its type.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// The stored version; `None` while only events without a version came.
+    pub version: Option<String>,
+    /// A delete was the last thing applied.
+    pub deleted: bool,
+    /// The event whose body is the state now.
+    pub event: EventId,
+    /// When that was applied, milliseconds since 1970.
+    pub applied_at_ms: i64,
+    /// How many events were applied to it.
+    pub applied: i64,
+}
+
+/// A request kept in quarantine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineRow {
+    /// Its name.
+    pub id: EventId,
+    /// When it first came, milliseconds since 1970.
+    pub received_at_ms: i64,
+    /// Its source.
+    pub source: String,
+    /// Its tenant, as far as known.
+    pub tenant: String,
+    /// Stable code of what is missing.
+    pub code: String,
+    /// The same for a person.
+    pub reason: String,
+    /// How often the same bytes came.
+    pub times: i64,
+    /// The raw bytes; left out of lists.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Which events to list. Empty fields match everything.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Only this source.
+    pub source: Option<String>,
+    /// Only this verdict.
+    pub verdict: Option<Verdict>,
+    /// Only this idempotency key.
+    pub key: Option<String>,
+    /// Only this resource: type and id.
+    pub resource: Option<(String, String)>,
+}
+
+/// Which resources to list. Empty fields match everything.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceFilter {
+    /// Only this source.
+    pub source: Option<String>,
+    /// Only this type.
+    pub kind: Option<String>,
+    /// Only this id.
+    pub id: Option<String>,
+}
+
+/// One page of a list, and where the next one starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Hand this in as `after` for the next page; `None` at the end.
+    pub next: Option<Uuid>,
+}
+
+/// How many rows there are of what: the engine's own bookkeeping (I16).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events by verdict. `Duplicate` counts conflicts kept aside, `Quarantined` the quarantine.
+    pub events: Vec<(Verdict, i64)>,
+    /// Claimed keys in the live parts of the key table.
+    pub keys: i64,
+    /// Resources with a stored version.
+    pub resources: i64,
+}
+
+/// Reads rows. Lists are newest first for events and in a fixed order for resources, at most `limit` rows
+/// (capped at 1,000), each query bounded in time.
+#[async_trait(?Send)]
+pub trait Reader: Send + Sync + 'static {
+    /// Events, newest first, older than the event `after`.
+    async fn events(&self, filter: &EventFilter, after: Option<Uuid>, limit: u32)
+    -> Result<Page<EventRow>, StoreError>;
+
+    /// One event, with body and headers.
+    async fn event(&self, id: EventId) -> Result<Option<EventRow>, StoreError>;
+
+    /// Resources, by hash, behind the hash `after`.
+    async fn resources(
+        &self,
+        filter: &ResourceFilter,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Page<ResourceRow>, StoreError>;
+
+    /// One resource.
+    async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError>;
+
+    /// Quarantined requests, newest first, older than `after`.
+    async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError>;
+
+    /// Counts every row once; slow on large tables, meant for checks.
+    async fn counts(&self) -> Result<Counts, StoreError>;
+}

@@ -1,0 +1,7 @@
+//! The rules: what an event is, how versions compare, what a policy means. Pure functions and plain
+//! data, with no clock and no I/O, shared by every store and by the simulator.
+
+pub mod event;
+pub mod key;
+pub mod order;
+pub mod version;
