@@ -1,1 +1,4 @@
-//! stub
+//! Tidegate: the adapters around the engine, their wiring and the command line.
+
+pub mod clock;
+pub mod config;
