@@ -1,0 +1,100 @@
+//! Sources: who may send, how they prove it, and what is read out of what they send.
+//!
+//! Owns verification, extraction, presets and signing. Promises: nothing is read beyond what verification
+//! needs before the signature holds (`read` wants the `Verified` that only `verify` makes); signatures are
+//! compared in constant time over the raw bytes; no input panics. Knows no store and no web server beyond
+//! its header map. On failure `verify` gives a [`Refusal`], the same outside for every reason, and `read`
+//! gives an `Unusable` with a stable code and a text that says what to do.
+
+mod refusal;
+pub mod spec;
+
+use std::fmt;
+
+use actix_web::http::Method;
+use actix_web::http::header::HeaderMap;
+use bytes::Bytes;
+use secrecy::SecretString;
+use tidegate_actors::rules::event::{Event, Unusable};
+
+pub use refusal::{Reason, Refusal};
+pub use spec::SourceSpec;
+
+/// The longest body taken when a source states nothing else.
+pub const MAX_BODY_DEFAULT: usize = 256 * 1024;
+
+/// One fault in a settings file: which key, what is wrong, and what to do. Never holds a secret's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {message}")]
+pub struct Problem {
+    /// Path of the key, below the source, such as `verify.signed`.
+    pub key: String,
+    /// What is wrong with it, and what to do.
+    pub message: String,
+}
+
+impl Problem {
+    /// A fault at a key.
+    pub fn new(key: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self { key: key.into(), message: message.to_string() }
+    }
+}
+
+/// A secret as the settings resolved it.
+#[derive(Clone, Debug)]
+pub struct ResolvedSecret {
+    /// Path of its key below the source, such as `secrets[0]`: what a [`Problem`] names.
+    pub key: String,
+    /// The tenant it belongs to; `None` when all tenants share it.
+    pub tenant: Option<String>,
+    /// The text.
+    pub value: SecretString,
+    /// Milliseconds since 1970 from which it no longer counts.
+    pub until_ms: Option<i64>,
+}
+
+/// What came in, as received.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// Path and query.
+    pub target: &'a str,
+    /// The tenant the path names, if it names one.
+    pub path_tenant: Option<&'a str>,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The raw body.
+    pub body: &'a Bytes,
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What was read out of a verified request.
+#[derive(Debug)]
+pub enum Reading {
+    /// An event.
+    Event(Event),
+    /// A handshake: this is the answer, nothing is kept.
+    Reply(ChallengeAnswer),
+    /// Authentic, and not usable.
+    Unusable(Unusable),
+    /// Authentic, and without a body: 400.
+    Empty,
+}
+
+/// The answer to a handshake; content type `text/plain` with `nosniff`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChallengeAnswer {
+    /// The text.
+    pub body: Bytes,
+}
+
+/// The 2xx a sender wants in place of the receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status, 2xx.
+    pub status: u16,
+    /// A fixed body; `None`: the receipt.
+    pub body: Option<(String, Bytes)>,
+}

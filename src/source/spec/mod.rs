@@ -1,0 +1,329 @@
+//! What a source looks like in a settings file: `[[source]]` in `config.toml` and `presets/*.toml` share
+//! this shape. A preset's fields are defaults; the fields a source states itself win.
+//!
+//! Owns the words of the file, and nothing of what they mean: references, templates and patterns are kept
+//! as text here and judged in `compile`, which can name the key of every fault. Unknown keys fail.
+
+mod secret;
+mod units;
+mod verify;
+
+use serde::{Deserialize, Serialize};
+
+pub use secret::{SecretSpec, SecretUntil, TenantOwn, TenantSpec};
+pub use units::{ByteSize, Span};
+pub use verify::{Encoding, Format, Pairs, Scheme, SecretForm, TimeUnit, VerifySpec};
+
+/// One sender's entrance, as written down.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SourceSpec {
+    /// Name in the path `/in/{name}` and in every key: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Named defaults: `standard-webhooks`, `svix`, `stripe`, `github`, `shopify` or `slack`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Secrets shared by all tenants; any live one may have signed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretSpec>,
+    /// Takes secrets too short to resist guessing: for demos and tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_weak_secret: Option<bool>,
+    /// How the sender proves who it is. There is no way to leave this out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifySpec>,
+    /// Parts of the idempotency key; each a reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Texts>,
+    /// The event type: references joined by `.`, absent ones left out.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Texts>,
+    /// Where the tenant stands: a reference into the signed body, or `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Tenants to take; empty takes any the signed body names. With `tenant = "path"` each has secrets of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantSpec>,
+    /// Whose state events change; left out, events pass unguarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceSpec>,
+    /// What orders the events of a resource, the most weighty part first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Vec<VersionSpec>>,
+    /// What becomes of an event that should have a version and has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_missing_version: Option<OnMissingVersion>,
+    /// The order policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderSpec>,
+    /// Patterns of the event types to take; others are recorded as ignored. Left out: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub types: Option<Vec<String>>,
+    /// Patterns of the event types that are a sender's test messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pings: Option<Vec<String>>,
+    /// Which events delete their resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete: Option<DeleteSpec>,
+    /// Further resources of one event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub also: Option<Vec<AlsoSpec>>,
+    /// Rules for some event types; the first whose `types` match replaces the fields it states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narrow: Option<Vec<NarrowSpec>>,
+    /// The form field that holds the JSON when the body is form-encoded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_json: Option<String>,
+    /// JSON pointers of fields that honest retries change: left out when two bodies under one key are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest_without: Option<Vec<String>>,
+    /// Headers to keep beside the body, besides those the rules name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_headers: Option<Vec<String>>,
+    /// What an authentic but unusable event is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unusable: Option<OnUnusable>,
+    /// A signed handshake whose text is echoed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub challenge: Option<ChallengeSpec>,
+    /// The longest body taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_body: Option<ByteSize>,
+    /// Content types to take; left out or empty: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_types: Option<Vec<String>>,
+    /// Status and body of a 2xx, where the sender wants its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerSpec>,
+    /// The most events a second; left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateSpec>,
+}
+
+/// One text or several.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Texts {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl Texts {
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+/// A resource: its type and its id.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceSpec {
+    /// References joined by `/`.
+    #[serde(rename = "type")]
+    pub kind: Texts,
+    /// References joined by `/`.
+    pub id: Texts,
+}
+
+/// One part of a version.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct VersionSpec {
+    /// A reference.
+    pub from: String,
+    /// What its text is.
+    #[serde(rename = "as")]
+    pub form: VersionForm,
+    /// How finely times are compared; all nine digits when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<PrecisionSpec>,
+    /// Patterns, the lowest rank first; the longest pattern that matches counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<String>,
+}
+
+/// What a version's text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionForm {
+    /// A whole number of any size, as number or text.
+    Integer,
+    /// A time as RFC 3339 text.
+    Rfc3339,
+    /// Seconds since 1970, decimals allowed.
+    EpochS,
+    /// Milliseconds since 1970.
+    EpochMs,
+    /// Microseconds since 1970.
+    EpochUs,
+    /// Nanoseconds since 1970.
+    EpochNs,
+    /// RFC 3339 text, or a number of seconds since 1970: some senders write both.
+    Rfc3339OrEpochS,
+    /// RFC 3339 text, or a number of milliseconds since 1970.
+    Rfc3339OrEpochMs,
+    /// A place in the list `ranks`.
+    Rank,
+}
+
+/// How finely times are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrecisionSpec {
+    /// Seconds.
+    S,
+    /// Milliseconds.
+    Ms,
+    /// Microseconds.
+    Us,
+    /// Nanoseconds.
+    Ns,
+}
+
+/// What becomes of an event that should have a version and has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnMissingVersion {
+    /// It applies, in the order it came.
+    #[default]
+    Arrival,
+    /// It is unusable.
+    Quarantine,
+}
+
+/// The order policy of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OrderSpec {
+    /// `newest` where there is a version, else `arrival`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicySpec>,
+    /// `apply` where the version holds a time, else `keep`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tie: Option<TieSpec>,
+}
+
+/// The policies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicySpec {
+    /// What is newer than the stored version applies.
+    Newest,
+    /// Everything applies as it comes.
+    Arrival,
+}
+
+/// What becomes of an event whose version equals the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TieSpec {
+    /// It applies.
+    Apply,
+    /// The stored state stays.
+    Keep,
+}
+
+/// Which events delete their resource: any of the two rules is enough.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DeleteSpec {
+    /// Patterns of event types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// A reference whose text is compared with `equals`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The text that means "deleted".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equals: Option<String>,
+}
+
+/// Further resources of one event.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlsoSpec {
+    /// `body:/pointer` of an array; its items are read by `item:` references. Left out: one resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<String>,
+    /// The resource.
+    pub resource: ResourceSpec,
+    /// Its version; left out: the source's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Vec<VersionSpec>>,
+}
+
+/// Rules for some event types.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NarrowSpec {
+    /// Patterns of event types.
+    pub types: Vec<String>,
+    /// Replaces the source's resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceSpec>,
+    /// Replaces the source's version; an empty list: these events have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Vec<VersionSpec>>,
+    /// Replaces the source's order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderSpec>,
+    /// Replaces the source's delete rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete: Option<DeleteSpec>,
+}
+
+/// What an authentic but unusable event is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnusable {
+    /// 422 with the reason.
+    #[default]
+    Refuse,
+    /// 202: for senders that never retry, or that stop at a 4xx.
+    Accept,
+}
+
+/// A signed handshake: when `from` equals `equals`, the text of `echo` is the answer.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChallengeSpec {
+    /// A reference.
+    pub from: String,
+    /// The text that makes a request a handshake.
+    pub equals: String,
+    /// Reference of the text to send back.
+    pub echo: String,
+}
+
+/// The 2xx a sender wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AnswerSpec {
+    /// A 2xx status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// A fixed body in place of the receipt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Its content type; `text/plain` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+/// A limit on the rate of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateSpec {
+    /// Events a second over a long time.
+    pub per_second: u32,
+    /// Events at once; one second's worth when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
