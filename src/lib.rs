@@ -1,5 +1,6 @@
 //! Tidegate: the adapters around the engine, their wiring and the command line.
 
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod source;
