@@ -44,12 +44,13 @@ impl SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads wall time")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads wall time")]
     fn now_ms(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one place that draws ids")]
     fn event_id(&self) -> EventId {
         self.event_id_at(u64::try_from(self.now_ms()).unwrap_or(0), rand::random())
     }

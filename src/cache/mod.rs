@@ -9,43 +9,12 @@ mod none;
 mod redis;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use secrecy::SecretString;
 use tidegate_actors::ports::KeyCache;
 
+use crate::config::Cache;
+
 pub use none::NoCache;
-
-/// What a cache needs to know.
-#[derive(Clone, Debug)]
-pub struct CacheSettings {
-    /// `redis://` or `rediss://` (TLS) address with user, password and database; without one there is no cache.
-    pub url: Option<SecretString>,
-    /// First part of every Redis key, so that several installations share a server.
-    pub namespace: String,
-    /// Vouches for what is stored, beside the database's incarnation. All nodes share it. May be empty: the
-    /// incarnation alone is then what a stranger has to know.
-    pub secret: SecretString,
-    /// How long a fact is kept.
-    pub ttl: Duration,
-    /// The longest that one call may take.
-    pub deadline: Duration,
-    /// The longest that connecting may take.
-    pub connect_timeout: Duration,
-}
-
-impl Default for CacheSettings {
-    fn default() -> Self {
-        Self {
-            url: None,
-            namespace: "default".into(),
-            secret: SecretString::default(),
-            ttl: Duration::from_hours(72),
-            deadline: Duration::from_millis(50),
-            connect_timeout: Duration::from_secs(1),
-        }
-    }
-}
 
 /// The settings do not make a cache.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +23,7 @@ pub struct OpenError(String);
 
 /// Makes the cache that the settings ask for. Connects later, on first use: a cache that is away does not
 /// keep the gate from opening.
-pub fn open(settings: &CacheSettings) -> Result<Arc<dyn KeyCache>, OpenError> {
+pub fn open(settings: &Cache) -> Result<Arc<dyn KeyCache>, OpenError> {
     match &settings.url {
         None => Ok(Arc::new(NoCache)),
         Some(url) => Ok(Arc::new(redis::RedisCache::new(url, settings)?)),

@@ -16,27 +16,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use tidegate::cache::{CacheSettings, open};
+use tidegate::cache::open;
+use tidegate::config::{Cache, Lookup};
 use tidegate_actors::ports::{Fact, KeyCache};
 use tidegate_actors::rules::event::{EventId, Incarnation};
 use tidegate_actors::rules::key::{BodyDigest, KeyHash};
 use uuid::Uuid;
 
-const ERA: Incarnation = Incarnation(Uuid::from_u128(0xe4a));
+/// A database history of a test's own, since tests share a server.
+fn era(number: u128) -> Incarnation {
+    Incarnation(Uuid::from_u128(number))
+}
 
-fn settings(url: &str, namespace: &str) -> CacheSettings {
-    CacheSettings {
-        url: Some(SecretString::from(url.to_owned())),
-        namespace: namespace.into(),
-        secret: SecretString::from("the secret of these tests"),
-        // Longer than by default: a test machine may be busy, and these tests are not about the deadline.
+fn settings(url: &str) -> Cache {
+    Cache {
+        url: Some(url.to_owned()),
+        password: None,
+        secret: Some(SecretString::from("the secret of these tests")),
+        lookup: Lookup::Always,
+        // Longer than the settings allow: a test machine may be busy, and most tests are not about the deadline.
         deadline: Duration::from_secs(5),
-        ..CacheSettings::default()
+        keep: Duration::from_hours(48),
     }
 }
 
-fn cache(url: &str, namespace: &str) -> Arc<dyn KeyCache> {
-    open(&settings(url, namespace)).unwrap()
+fn cache(url: &str) -> Arc<dyn KeyCache> {
+    open(&settings(url)).unwrap()
 }
 
 fn key(number: u64) -> KeyHash {

@@ -6,24 +6,24 @@ use tidegate::cache::open;
 use tidegate_actors::ports::KeyCache;
 
 use super::log::Log;
-use super::{ERA, cache, fact, key, run, settings};
+use super::{cache, era, fact, key, run, settings};
 use crate::support::eventually;
 use crate::support::redis::RedisServer;
 
 async fn works(cache: &dyn KeyCache) -> bool {
-    cache.put(ERA, &[fact(9)]).await.is_ok()
-        && matches!(cache.get(ERA, &[key(9)]).await, Ok(known) if known[0].is_some())
+    cache.put(era(1), &[fact(9)]).await.is_ok()
+        && matches!(cache.get(era(1), &[key(9)]).await, Ok(known) if known[0].is_some())
 }
 
 #[test]
 fn a_flushed_server_has_forgotten_and_learns_anew() {
     run(async {
         let server = RedisServer::start(&[]);
-        let cache = cache(&server.url(), "flush");
-        cache.put(ERA, &[fact(1)]).await.unwrap();
+        let cache = cache(&server.url());
+        cache.put(era(1), &[fact(1)]).await.unwrap();
         let mut stranger = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
         redis::cmd("FLUSHALL").exec(&mut stranger).unwrap();
-        assert_eq!(cache.get(ERA, &[key(1)]).await.unwrap(), [None]);
+        assert_eq!(cache.get(era(1), &[key(1)]).await.unwrap(), [None]);
         assert!(works(&*cache).await);
     });
 }
@@ -34,15 +34,15 @@ fn a_server_that_restarts_empty_is_used_again_by_itself_and_costs_two_lines_of_l
     let _listening = log.listen();
     run(async {
         let mut server = RedisServer::start(&[]);
-        let cache = cache(&server.url(), "restart");
-        cache.put(ERA, &[fact(1)]).await.unwrap();
+        let cache = cache(&server.url());
+        cache.put(era(1), &[fact(1)]).await.unwrap();
 
         server.kill();
         let died = Instant::now();
         let mut refused = 0;
         while died.elapsed() < Duration::from_secs(2) {
             let asked = Instant::now();
-            assert!(cache.get(ERA, &[key(1)]).await.is_err());
+            assert!(cache.get(era(1), &[key(1)]).await.is_err());
             assert!(asked.elapsed() < Duration::from_secs(1), "a call waited for a server that is away");
             refused += 1;
             tokio::task::yield_now().await;
@@ -51,7 +51,7 @@ fn a_server_that_restarts_empty_is_used_again_by_itself_and_costs_two_lines_of_l
 
         server.start_again();
         eventually("the cache works again", async || works(&*cache).await).await;
-        assert_eq!(cache.get(ERA, &[key(1)]).await.unwrap(), [None], "what it knew is gone");
+        assert_eq!(cache.get(era(1), &[key(1)]).await.unwrap(), [None], "what it knew is gone");
     });
     let lines = log.lines();
     assert!(lines.len() <= 3, "thousands of failures are a few lines: {lines:?}");
@@ -63,8 +63,8 @@ fn a_server_that_was_never_there_is_found_when_it_comes() {
     run(async {
         let mut server = RedisServer::start(&[]);
         server.kill();
-        let cache = cache(&server.url(), "late");
-        assert!(cache.get(ERA, &[key(1)]).await.is_err());
+        let cache = cache(&server.url());
+        assert!(cache.get(era(1), &[key(1)]).await.is_err());
         server.start_again();
         eventually("the cache finds the server", async || works(&*cache).await).await;
     });
@@ -74,7 +74,7 @@ fn a_server_that_was_never_there_is_found_when_it_comes() {
 fn a_frozen_server_costs_the_deadline_a_few_times_and_then_nothing() {
     run(async {
         let server = RedisServer::start(&[]);
-        let mut settings = settings(&server.url(), "frozen");
+        let mut settings = settings(&server.url());
         settings.deadline = Duration::from_millis(200);
         let cache = open(&settings).unwrap();
         eventually("the cache works", async || works(&*cache).await).await;
@@ -82,7 +82,7 @@ fn a_frozen_server_costs_the_deadline_a_few_times_and_then_nothing() {
         server.freeze();
         let frozen = Instant::now();
         for _ in 0..100 {
-            assert!(cache.get(ERA, &[key(9)]).await.is_err());
+            assert!(cache.get(era(1), &[key(9)]).await.is_err());
         }
         assert!(frozen.elapsed() < Duration::from_secs(4), "100 calls waited {:?}", frozen.elapsed());
 
@@ -95,16 +95,16 @@ fn a_frozen_server_costs_the_deadline_a_few_times_and_then_nothing() {
 fn a_caller_that_gives_up_first_still_teaches_the_connection() {
     run(async {
         let server = RedisServer::start(&[]);
-        let cache = cache(&server.url(), "impatient");
+        let cache = cache(&server.url());
         assert!(works(&*cache).await);
         server.freeze();
         for _ in 0..4 {
             let keys = [key(9)];
-            let asked = tokio::time::timeout(Duration::from_millis(20), cache.get(ERA, &keys));
+            let asked = tokio::time::timeout(Duration::from_millis(20), cache.get(era(1), &keys));
             assert!(asked.await.is_err(), "the server is frozen");
         }
         let asked = Instant::now();
-        assert!(cache.get(ERA, &[key(9)]).await.is_err());
+        assert!(cache.get(era(1), &[key(9)]).await.is_err());
         assert!(asked.elapsed() < Duration::from_secs(1), "the connection was given up after four calls");
         server.thaw();
         eventually("the cache works again", async || works(&*cache).await).await;
@@ -115,13 +115,13 @@ fn a_caller_that_gives_up_first_still_teaches_the_connection() {
 fn a_full_server_refuses_facts_and_still_answers() {
     run(async {
         let server = RedisServer::start(&["--maxmemory-policy", "noeviction"]);
-        let cache = cache(&server.url(), "full");
-        cache.put(ERA, &[fact(1)]).await.unwrap();
+        let cache = cache(&server.url());
+        cache.put(era(1), &[fact(1)]).await.unwrap();
         let mut stranger = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
         redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec(&mut stranger).unwrap();
-        let error = cache.put(ERA, &[fact(2), fact(3)]).await.unwrap_err();
+        let error = cache.put(era(1), &[fact(2), fact(3)]).await.unwrap_err();
         assert!(error.to_string().contains("OOM"), "{error}");
-        assert_eq!(cache.get(ERA, &[key(1), key(2)]).await.unwrap(), [Some(fact(1)), None]);
+        assert_eq!(cache.get(era(1), &[key(1), key(2)]).await.unwrap(), [Some(fact(1)), None]);
         redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(&mut stranger).unwrap();
         assert!(works(&*cache).await);
     });
@@ -131,20 +131,23 @@ fn a_full_server_refuses_facts_and_still_answers() {
 fn a_server_that_wants_a_password_is_an_error_and_not_a_wait() {
     run(async {
         let server = RedisServer::start(&["--requirepass", "open sesame"]);
-        let cache = cache(&server.url(), "password");
-        assert!(cache.get(ERA, &[key(1)]).await.is_err());
+        let cache = cache(&server.url());
+        assert!(cache.get(era(1), &[key(1)]).await.is_err());
+        let mut settings = settings(&server.url());
+        settings.password = Some("open sesame".into());
+        assert!(works(&*open(&settings).unwrap()).await, "the password beside the address is used");
     });
 }
 
 #[test]
 fn a_cache_made_on_one_thread_serves_others_whose_end_it_survives() {
     let server = RedisServer::start(&[]);
-    let cache = cache(&server.url(), "threads");
-    run(async { cache.put(ERA, &[fact(1)]).await.unwrap() });
+    let cache = cache(&server.url());
+    run(async { cache.put(era(1), &[fact(1)]).await.unwrap() });
     for _ in 0..3 {
         let cache = cache.clone();
         std::thread::spawn(move || {
-            run(async { assert_eq!(cache.get(ERA, &[key(1)]).await.unwrap(), [Some(fact(1))]) });
+            run(async { assert_eq!(cache.get(era(1), &[key(1)]).await.unwrap(), [Some(fact(1))]) });
         })
         .join()
         .unwrap();

@@ -1,8 +1,8 @@
 //! How a fact is written, and what vouches for it.
 //!
-//! A value is one byte of format, the first event's id, the body's digest, and a MAC over those with the key's
-//! name and hash. The MAC's key is derived from the incarnation and the configured secret, and neither is part
-//! of the value: who can read Redis cannot write a fact. A value of another incarnation does not verify, so a
+//! A value is one byte of format, the first event's id, the body's digest, and a MAC over those and the key's
+//! hash. The MAC's key is derived from the incarnation and the configured secret, and neither can be read in
+//! Redis: who can read it cannot write a fact. Names and values of another incarnation are others, so a
 //! restored database never believes the facts of its lost future.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -19,19 +19,27 @@ const CLAIM_BYTES: usize = 1 + 16 + 16;
 /// The length of every value.
 pub(super) const VALUE_BYTES: usize = CLAIM_BYTES + MAC_BYTES;
 
-/// Writes and checks values under one incarnation.
-pub(super) struct Seal(Hmac<Sha256>);
+/// Names, writes and checks values under one incarnation.
+pub(super) struct Seal {
+    mac: Hmac<Sha256>,
+    prefix: String,
+}
 
 impl Seal {
-    pub(super) fn new(secret: &[u8], prefix: &str, incarnation: Incarnation) -> Self {
-        // Two steps, so that a secret of any length and the incarnation cannot run into one another.
-        let mut derive = keyed(secret);
-        derive.update(b"tidegate key cache 1\0");
-        derive.update(incarnation.0.as_bytes());
-        let mut seal = keyed(&derive.finalize().into_bytes());
-        seal.update(&(prefix.len() as u64).to_be_bytes());
-        seal.update(prefix.as_bytes());
-        Self(seal)
+    pub(super) fn new(secret: &[u8], incarnation: Incarnation) -> Self {
+        let derive = |purpose: &[u8]| {
+            let mut derived = keyed(secret);
+            derived.update(incarnation.0.as_bytes());
+            derived.update(purpose);
+            derived.finalize().into_bytes()
+        };
+        let tag = hex::encode(&derive(b"tidegate key cache 1: tag")[..6]);
+        Self { mac: keyed(&derive(b"tidegate key cache 1: mac")), prefix: format!("tidegate:{tag}:k:") }
+    }
+
+    /// The name in Redis under which a key's fact stands.
+    pub(super) fn name(&self, key: KeyHash) -> String {
+        format!("{}{key}", self.prefix)
     }
 
     pub(super) fn close(&self, fact: &Fact) -> [u8; VALUE_BYTES] {
@@ -56,7 +64,7 @@ impl Seal {
     }
 
     fn mac(&self, key: KeyHash, claim: &[u8]) -> [u8; MAC_BYTES] {
-        let mut mac = self.0.clone();
+        let mut mac = self.mac.clone();
         mac.update(&key.0);
         mac.update(claim);
         let full = mac.finalize().into_bytes();
@@ -77,34 +85,32 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
 mod tests {
     use super::*;
 
-    const PREFIX: &str = "tidegate:test:k:";
-
     fn fact() -> Fact {
         Fact { key: KeyHash([7; 16]), first: EventId(Uuid::from_u128(42)), digest: BodyDigest([9; 16]) }
     }
 
-    fn seal(secret: &str, prefix: &str, incarnation: u128) -> Seal {
-        Seal::new(secret.as_bytes(), prefix, Incarnation(Uuid::from_u128(incarnation)))
+    fn seal(secret: &str, incarnation: u128) -> Seal {
+        Seal::new(secret.as_bytes(), Incarnation(Uuid::from_u128(incarnation)))
     }
 
     #[test]
     fn a_fact_comes_back_as_it_was() {
-        let seal = seal("secret", PREFIX, 1);
+        let seal = seal("secret", 1);
         assert_eq!(seal.open(fact().key, &seal.close(&fact())), Some(fact()));
     }
 
     #[test]
-    fn a_value_is_worth_nothing_under_another_secret_namespace_incarnation_or_key() {
-        let value = seal("secret", PREFIX, 1).close(&fact());
-        for other in [seal("other", PREFIX, 1), seal("secret", "tidegate:x:k:", 1), seal("secret", PREFIX, 2)] {
+    fn a_value_is_worth_nothing_under_another_secret_incarnation_or_key() {
+        let value = seal("secret", 1).close(&fact());
+        for other in [seal("other", 1), seal("secret", 2)] {
             assert_eq!(other.open(fact().key, &value), None);
         }
-        assert_eq!(seal("secret", PREFIX, 1).open(KeyHash([8; 16]), &value), None);
+        assert_eq!(seal("secret", 1).open(KeyHash([8; 16]), &value), None);
     }
 
     #[test]
     fn a_value_changed_in_any_bit_or_of_any_other_length_is_a_miss() {
-        let seal = seal("", PREFIX, 1);
+        let seal = seal("", 1);
         let value = seal.close(&fact());
         for bit in 0..VALUE_BYTES * 8 {
             let mut changed = value;
@@ -121,7 +127,9 @@ mod tests {
     #[test]
     fn neither_incarnation_nor_secret_is_written_down() {
         let incarnation = Uuid::from_u128(0x1234_5678_9abc_def0_1122_3344_5566_7788);
-        let value = Seal::new(b"a secret of ours", PREFIX, Incarnation(incarnation)).close(&fact());
+        let seal = Seal::new(b"a secret of ours", Incarnation(incarnation));
+        let value = seal.close(&fact());
+        assert!(!seal.name(fact().key).contains("1234") && seal.name(fact().key).len() == 52);
         assert!(
             !value.windows(8).any(|part| incarnation.as_bytes().starts_with(part) || b"a secret".starts_with(part))
         );
