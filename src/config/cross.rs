@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use super::reader::Reader;
-use super::redact;
 use super::units::{ShowDuration, ShowSize};
 use super::{Config, Problem};
 
@@ -79,16 +78,10 @@ fn stores(config: &Config, reader: &mut Reader<'_>) {
     if store.is_sqlite() && config.pools.shards > 1 {
         let message = format!(
             "must be 1 while `store.url` is \"{}\", got {}: SQLite has one writer; use a postgres:// URL for more",
-            redact::url(&store.url),
+            store.shown(),
             config.pools.shards
         );
         reader.problem("pools.writer.shards", message);
-    }
-    if store.is_sqlite() && reader.is_set("store.password") && store.password.is_some() {
-        reader.problem(
-            "store.password",
-            "is set, but an SQLite file has none: take it out or set a postgres:// `store.url`",
-        );
     }
     let secrets =
         [("cache.password", config.cache.password.is_some()), ("cache.secret", config.cache.secret.is_some())];
@@ -108,10 +101,6 @@ pub(super) fn warnings(config: &Config) -> Vec<Problem> {
             config.admin.listen
         );
         warnings.push(Problem::new("admin.listen", message));
-    }
-    if config.cache.url.is_some() && config.cache.secret.is_none() {
-        let message = "is not set: whoever can write to the cache can make events look like duplicates; set the same secret on all nodes";
-        warnings.push(Problem::new("cache.secret", message));
     }
     if config.events.retention < config.keys.window {
         let (kept, window) = (ShowDuration(config.events.retention), ShowDuration(config.keys.window));

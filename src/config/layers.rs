@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::problem::Problem;
+use super::Problem;
 use super::suggest::closest;
 
 /// Variables with this start are settings when a `__` follows.
@@ -99,14 +99,15 @@ impl Layers {
     }
 
     fn set(&mut self, key: &str, value: Value, origin: &Origin, problems: &mut Vec<Problem>) {
+        let section = key.split('.').next().unwrap_or(key);
+        if matches!(origin, Origin::Env(_)) && LISTS.contains(&section) {
+            let message = format!("is a list (in {origin}): set it in a file and name that with --config");
+            return problems.push(Problem::new(section, message));
+        }
         match self.default(key) {
             None => problems.push(self.unknown(key, origin)),
             Some(Value::Table(_)) => {
                 let message = format!("is a section, not a value (in {origin}): write [{key}] and its settings below");
-                problems.push(Problem::new(key, message));
-            }
-            Some(_) if matches!(origin, Origin::Env(_)) && LISTS.contains(&key) => {
-                let message = format!("is a list (in {origin}): set it in a file and name that with --config");
                 problems.push(Problem::new(key, message));
             }
             Some(_) => {

@@ -6,11 +6,12 @@
 
 mod cross;
 mod layers;
-mod problem;
 mod reader;
 pub mod redact;
 mod secret;
 mod settings;
+mod sources;
+mod spec_faults;
 mod suggest;
 pub(crate) mod units;
 
@@ -19,12 +20,14 @@ use std::path::Path;
 
 use toml::Table;
 
-pub use problem::Problem;
+pub use crate::source::Problem;
 pub use secret::Environment;
 pub use settings::{Admin, Cache, Events, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
+pub use sources::SourceEntry;
 
 use layers::Layers;
 use reader::Reader;
+use sources::Sources;
 
 /// The documentation of every setting, and its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
@@ -53,6 +56,8 @@ pub struct Config {
     pub pools: Pools,
     /// What is logged.
     pub log: Log,
+    /// Who may send; those that are off too.
+    pub sources: Vec<SourceEntry>,
     /// What is allowed, but should be known: to be shown at start.
     pub warnings: Vec<Problem>,
 }
@@ -91,10 +96,15 @@ impl Config {
             limits: Limits::read(reader),
             pools: Pools::read(reader),
             log: Log::read(reader),
+            sources: Vec::new(),
             warnings: Vec::new(),
         };
         cross::check(&config, reader);
         config.warnings = cross::warnings(&config);
+        let mut sources = Sources::read(reader.list("source"), config.server.listen, reader.environment);
+        reader.problems.append(&mut sources.problems);
+        config.warnings.append(&mut sources.warnings);
+        config.sources = sources.entries;
         config
     }
 

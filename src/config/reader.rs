@@ -12,16 +12,16 @@ use std::time::Duration;
 use secrecy::SecretString;
 use toml::Value;
 
+use super::Problem;
 use super::layers::{Layers, Origin};
-use super::problem::Problem;
 use super::redact;
-use super::secret::{Environment, SecretRef};
+use super::secret::{self, Environment, SecretRef};
 use super::units::{self, DURATION_FORM, RATE_FORM, SIZE_FORM, ShowDuration, ShowSize};
 
 /// A reader of one configuration.
 pub(crate) struct Reader<'a> {
     layers: &'a Layers,
-    environment: &'a Environment,
+    pub(crate) environment: &'a Environment,
     pub(crate) problems: Vec<Problem>,
     /// Every key asked for: the test that each documented setting is read.
     pub(crate) asked: BTreeSet<String>,
@@ -41,16 +41,17 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn problem(&mut self, key: &str, message: impl Into<String>) {
-        self.problems.push(Problem::new(key, message));
+        self.problems.push(Problem::new(key, message.into()));
+    }
+
+    /// A list of tables, as it stands.
+    pub(crate) fn list(&self, key: &str) -> Option<&'a Value> {
+        self.layers.value(key)
     }
 
     /// Where a setting came from, for a problem's text: empty for a default.
     pub(crate) fn origin(&self, key: &str) -> String {
         self.layers.origin(key).map_or_else(String::new, |origin| format!(" (in {origin})"))
-    }
-
-    pub(crate) fn is_set(&self, key: &str) -> bool {
-        self.layers.origin(key).is_some()
     }
 
     pub(crate) fn text(&mut self, key: &str) -> String {
@@ -124,6 +125,17 @@ impl<'a> Reader<'a> {
                 None
             }
         }
+    }
+
+    /// A section's URL with its password in it.
+    pub(crate) fn with_password(&mut self, section: &str, url: &str, password: Option<&SecretString>) -> SecretString {
+        let Some(password) = password else { return url.into() };
+        secret::url_with_password(url, password).unwrap_or_else(|| {
+            let message =
+                format!("is set, but `{section}.url` has no place for it or has one already: take one of them out");
+            self.problem(&format!("{section}.password"), message);
+            url.into()
+        })
     }
 
     /// The value in force if it parses; else a problem and the default.

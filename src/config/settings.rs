@@ -2,12 +2,14 @@
 //!
 //! What each means, its unit and its bounds are written in `config.toml`; here is where the bounds hold.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::reader::Reader;
+use super::redact;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -73,25 +75,18 @@ impl Admin {
 /// `[store]`: where the truth is kept.
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// `sqlite:…` or `postgres://…`. May hold a password: show it through `redact::url` only.
-    pub url: String,
-    /// The password for a URL without one.
-    pub password: Option<SecretString>,
-    /// Time for opening a connection.
-    pub connect_timeout: Duration,
-    /// Time for one statement.
-    pub statement_timeout: Duration,
+    /// `sqlite:…` or `postgres://…`, the password in it.
+    pub url: SecretString,
     /// Largest accepted difference between this clock and the store's.
     pub clock_tolerance: Duration,
 }
 
 impl Store {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let url = reader.url("store.url", &["sqlite:", "postgres://", "postgresql://"]);
+        let password = reader.secret("store.password");
         Self {
-            url: reader.url("store.url", &["sqlite:", "postgres://", "postgresql://"]),
-            password: reader.secret("store.password"),
-            connect_timeout: reader.duration("store.connect_timeout", 100 * MS..=MINUTE),
-            statement_timeout: reader.duration("store.statement_timeout", 100 * MS..=5 * MINUTE),
+            url: reader.with_password("store", &url, password.as_ref()),
             clock_tolerance: reader.duration("store.clock_tolerance", 100 * MS..=5 * MINUTE),
         }
     }
@@ -99,7 +94,13 @@ impl Store {
     /// Whether this is the single-node store.
     #[must_use]
     pub fn is_sqlite(&self) -> bool {
-        self.url.starts_with("sqlite:")
+        self.url.expose_secret().starts_with("sqlite:")
+    }
+
+    /// The URL without user and password.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        redact::url(self.url.expose_secret())
     }
 }
 
@@ -141,9 +142,9 @@ pub enum Lookup {
 }
 
 /// `[cache]`: the shared key cache.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Cache {
-    /// `redis://…` or `rediss://…`; `None` for no shared cache. Show it through `redact::url` only.
+    /// `redis://…` or `rediss://…`; `None` for no shared cache. May hold a password: show [`Cache::shown`].
     pub url: Option<String>,
     /// The password for a URL without one.
     pub password: Option<SecretString>,
@@ -160,15 +161,33 @@ pub struct Cache {
 impl Cache {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let url = reader.url("cache.url", &["", "redis://", "rediss://"]);
+        let password = reader.secret("cache.password");
         let lookups = [("auto", Lookup::Auto), ("always", Lookup::Always), ("never", Lookup::Never)];
         Self {
             url: (!url.is_empty()).then_some(url),
-            password: reader.secret("cache.password"),
+            password,
             secret: reader.secret("cache.secret"),
             lookup: reader.choice("cache.lookup", &lookups),
             deadline: reader.duration("cache.deadline", MS..=50 * MS),
             keep: reader.duration("cache.keep", MINUTE..=400 * DAY),
         }
+    }
+
+    /// The URL without user and password.
+    #[must_use]
+    pub fn shown(&self) -> Option<String> {
+        self.url.as_deref().map(redact::url)
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("url", &self.shown())
+            .field("lookup", &self.lookup)
+            .field("deadline", &self.deadline)
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,173 @@
+//! The `[[source]]` list: each item read, its secrets fetched, its faults named.
+//!
+//! Owns the way from a table to a [`SourceSpec`] with every fault in it found at once, and the rules about
+//! where secrets may stand. What a source's fields mean is judged by `source`.
+
+use std::net::SocketAddr;
+
+use tidegate_actors::ports::Clock as _;
+use toml::{Table, Value};
+
+use super::Problem;
+use super::layers::joined;
+use super::secret::{Environment, SecretRef};
+use super::spec_faults;
+use crate::clock::SystemClock;
+use crate::source::spec::SecretSpec;
+use crate::source::{ResolvedSecret, SourceSpec};
+
+/// The most sources one process serves.
+const SOURCES_MAX: usize = 10_000;
+
+/// A source as configured: its rules, whether it is on, and its secrets.
+#[derive(Clone, Debug)]
+pub struct SourceEntry {
+    /// Where it stands in the settings, for problems.
+    pub key: String,
+    /// Its rules as written down.
+    pub spec: SourceSpec,
+    /// Whether it takes requests.
+    pub enabled: bool,
+    /// Its secrets, fetched; empty where it is off.
+    pub secrets: Vec<ResolvedSecret>,
+}
+
+/// Everything found while reading the list.
+pub(super) struct Sources<'a> {
+    environment: &'a Environment,
+    listen: SocketAddr,
+    pub(super) entries: Vec<SourceEntry>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn read(list: Option<&Value>, listen: SocketAddr, environment: &'a Environment) -> Self {
+        let mut sources = Self { environment, listen, entries: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+        let Some(Value::Array(items)) = list else {
+            sources.problem("source", "must be a list: write [[source]] with double brackets");
+            return sources;
+        };
+        if items.len() > SOURCES_MAX {
+            sources.problem("source", format!("must have at most {SOURCES_MAX} items, got {}", items.len()));
+            return sources;
+        }
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                Value::Table(table) => sources.add(index, table.clone()),
+                _ => sources
+                    .problem(&format!("source[{index}]"), "must be a table: write [[source]] with double brackets"),
+            }
+        }
+        sources.check_names();
+        sources
+    }
+
+    fn problem(&mut self, key: &str, message: impl Into<String>) {
+        self.problems.push(Problem::new(key, message.into()));
+    }
+
+    fn add(&mut self, index: usize, mut table: Table) {
+        let named = table.get("name").and_then(Value::as_str).filter(|name| is_plain(name)).map(str::to_owned);
+        let key = named.map_or_else(|| format!("source[{index}]"), |name| format!("source.{name}"));
+        let enabled = match table.remove("enabled") {
+            None => true,
+            Some(Value::Boolean(enabled)) => enabled,
+            Some(_) => {
+                self.problem(&joined(&key, "enabled"), "must be true or false, without quotes");
+                true
+            }
+        };
+        let Some(spec) = spec_faults::read(&key, table, &mut self.problems) else { return };
+        let secrets = self.secrets(&key, &spec, enabled);
+        self.entries.push(SourceEntry { key, spec, enabled, secrets });
+    }
+
+    fn secrets(&mut self, key: &str, spec: &SourceSpec, enabled: bool) -> Vec<ResolvedSecret> {
+        let shared = spec.secrets.iter().enumerate().map(|(at, secret)| (format!("secrets[{at}]"), None, secret));
+        let own = spec.tenants.iter().enumerate().flat_map(|(tenant_at, tenant)| {
+            let name = Some(tenant.name().to_owned());
+            let place = move |at| format!("tenants[{tenant_at}].secrets[{at}]");
+            tenant.secrets().iter().enumerate().map(move |(at, secret)| (place(at), name.clone(), secret))
+        });
+        let mut resolved = Vec::new();
+        for (place, tenant, secret) in shared.chain(own) {
+            let found = self.secret(&joined(key, &place), secret, enabled);
+            if let Some((value, until_ms)) = found {
+                resolved.push(ResolvedSecret { key: place, tenant, value, until_ms });
+            }
+        }
+        resolved
+    }
+
+    fn secret(
+        &mut self,
+        key: &str,
+        secret: &SecretSpec,
+        enabled: bool,
+    ) -> Option<(secrecy::SecretString, Option<i64>)> {
+        let until_ms = self.until(key, secret)?;
+        let Some(reference) = SecretRef::parse(secret.value()) else {
+            let message = "must be \"env:NAME\" or \"file:/path\", got something else (not shown): \
+                           move the secret into an environment variable or a file";
+            self.problem(key, message);
+            return None;
+        };
+        if !enabled {
+            return None;
+        }
+        if reference.is_demo() && !self.listen.ip().is_loopback() {
+            let message = format!(
+                "is a demo secret that everybody knows, allowed only while `server.listen` is a loopback address, got {}: \
+                 list your own [[source]] in a file and name that with --config, or set enabled = false",
+                self.listen
+            );
+            self.problem(key, message);
+            return None;
+        }
+        match reference.resolve(self.environment) {
+            Ok(value) => Some((value, until_ms)),
+            Err(reason) => {
+                self.problem(key, reason);
+                None
+            }
+        }
+    }
+
+    /// The end date; `None` when it is wrong.
+    #[allow(clippy::option_option, reason = "the outer says whether it could be read, the inner whether there is one")]
+    fn until(&mut self, key: &str, secret: &SecretSpec) -> Option<Option<i64>> {
+        let Some(text) = secret.until() else { return Some(None) };
+        let Ok(until) = text.parse::<jiff::Timestamp>() else {
+            let key = joined(key, "until");
+            self.problem(&key, "must be a time with zone such as \"2030-01-31T00:00:00Z\"");
+            return None;
+        };
+        let until_ms = until.as_millisecond();
+        if until_ms <= SystemClock::new().now_ms() {
+            let message = format!("is past ({text}): the secret no longer counts, take it out");
+            self.warnings.push(Problem::new(joined(key, "until"), message));
+        }
+        Some(Some(until_ms))
+    }
+
+    fn check_names(&mut self) {
+        let mut names: Vec<&str> = self.entries.iter().map(|entry| entry.spec.name.as_str()).collect();
+        names.sort_unstable();
+        let mut twice: Vec<String> =
+            names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_owned()).collect();
+        twice.dedup();
+        for name in twice {
+            self.problem(&format!("source.{name}"), "is there more than once: give each source a name of its own");
+        }
+        if !self.entries.iter().any(|entry| entry.enabled) && self.problems.is_empty() {
+            self.warnings.push(Problem::new("source", "has no enabled item: every request will be answered 401"));
+        }
+    }
+}
+
+/// Whether a name can stand in a key path as it is.
+fn is_plain(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(fits)
+}

@@ -1,0 +1,79 @@
+//! Secrets are fetched, judged, and never shown.
+
+use secrecy::ExposeSecret as _;
+
+use super::{load, problems};
+
+const CANARY: &str = "canary-7d1f-secret";
+
+#[test]
+fn a_demo_secret_works_only_on_loopback() {
+    assert_eq!(problems("[server]\nlisten = \"[::1]:8080\"", &[]), Vec::<String>::new());
+    let found = problems("[server]\nlisten = \"0.0.0.0:8080\"", &[]);
+    let expected = "`source.demo.secrets[0]` is a demo secret that everybody knows, allowed only while `server.listen` is a \
+                    loopback address, got 0.0.0.0:8080: list your own [[source]] in a file and name that with --config, or set \
+                    enabled = false";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn a_secret_that_is_missing_empty_padded_or_literal_is_refused() {
+    let file = r#"
+[[source]]
+name = "shop"
+preset = "shopify"
+secrets = ["env:GONE", "env:EMPTY", "env:PADDED", "canary-7d1f-secret", { value = "env:GOOD", until = "tomorrow" }, "file:/no/such"]
+"#;
+    let padded = format!(" {CANARY}");
+    let found = problems(file, &[("EMPTY", ""), ("PADDED", &padded), ("GOOD", "0123456789abcdef0123456789abcdef")]);
+    let starts = [
+        "`source.shop.secrets[0]` names the environment variable GONE, which is not set",
+        "`source.shop.secrets[1]` is empty: put the secret into the environment variable EMPTY",
+        "`source.shop.secrets[2]` has blanks or line ends around it: take them out of the environment variable PADDED",
+        "`source.shop.secrets[3]` must be \"env:NAME\" or \"file:/path\", got something else (not shown)",
+        "`source.shop.secrets[4].until` must be a time with zone",
+        "`source.shop.secrets[5]` names the file /no/such, which cannot be read",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (found, start) in found.iter().zip(starts) {
+        assert!(found.starts_with(start), "{found}");
+    }
+    assert!(!found.concat().contains(CANARY), "{found:#?}");
+}
+
+#[test]
+fn no_secret_is_in_any_problem_wherever_it_was_put() {
+    let file = format!(
+        r#"
+[store]
+url = "mysql://user:{CANARY}@db/x?password={CANARY}"
+password = "{CANARY}"
+[cache]
+url = "http://:{CANARY}@cache"
+secret = "demo:{CANARY}"
+password = 5
+[[source]]
+name = "a"
+secrets = "{CANARY}"
+[[source]]
+name = "b"
+preset = "shopify"
+secret = "{CANARY}"
+verify = {{ secret = "{CANARY}" }}
+secrets = [{{ value = "{CANARY}", till = "{CANARY}" }}]
+tenants = [{{ name = "t", secrets = ["{CANARY}"] }}]
+"#
+    );
+    let found = problems(&file, &[]);
+    assert!(found.len() >= 8, "{found:#?}");
+    assert!(!found.concat().contains(CANARY), "{found:#?}");
+}
+
+#[test]
+fn no_secret_is_in_the_debug_text_of_good_settings() {
+    let file = "[store]\nurl = \"postgres://bob@db/x\"\npassword = \"env:PW\"\n[cache]\nurl = \"redis://:canary-7d1f-secret@c\"\nsecret = \"env:PW\"";
+    let config = load(file, &[("PW", CANARY)]).expect("good settings");
+    assert!(!format!("{config:?}").contains(CANARY));
+    assert_eq!(config.store.url.expose_secret(), format!("postgres://bob:{CANARY}@db/x"));
+    assert_eq!(config.store.shown(), "postgres://…@db/x");
+}
