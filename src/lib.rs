@@ -4,3 +4,4 @@ pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod source;
+pub mod store;

@@ -1,0 +1,115 @@
+//! The store on Postgres 14 and later: the truth that many nodes share.
+//!
+//! Owns the connections, the statements and the tables in the schema `tidegate`. Promises what the port says, on
+//! READ COMMITTED, by unique keys and row locks taken in one order: keys, then resources, each sorted by hash.
+//! Knows no actor: two sessions of one process are as foreign to each other as two nodes.
+//! On failure a session says whether anything can have been stored, and is not to be used again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::Connection as _;
+use sqlx::postgres::PgPool;
+use tidegate_actors::ports::{Pulse, Session, Store, StoreError, Upkeep};
+
+use super::{OpenError, Opened, StoreSettings};
+
+mod checks;
+mod columns;
+mod connect;
+mod errors;
+mod loaded;
+mod migrate;
+mod plain;
+mod quarantine;
+mod reader;
+mod repeats;
+mod session;
+mod upkeep;
+
+use connect::Connector;
+pub use connect::small_pool;
+pub use reader::PgReader;
+
+/// Connections that one node keeps for reading.
+const READER_CONNECTIONS: u32 = 4;
+/// How long a sign of life may take.
+const PULSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Which way a batch goes to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// One statement where the batch allows it, else load, decide, write.
+    Cheapest,
+    /// Always load, decide, write. For the store suite, which holds the two against each other.
+    Loaded,
+}
+
+/// Opens sessions on one database.
+#[derive(Clone)]
+pub struct PgStore {
+    connector: Connector,
+    /// For signs of life only, so that slow readers never look like a dead store.
+    pulse: PgPool,
+    keys_window: Duration,
+    events_retention: Duration,
+    way: Way,
+}
+
+/// Opens, migrates and checks a database.
+pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
+    let connector = Connector::new(settings)?;
+    let mut connection = connector.upkeep().await.map_err(|error| OpenError::Unavailable(error.to_string()))?;
+    let found = checks::run(&mut connection, settings.clock_tolerance).await?;
+    migrate::migrate(&mut connection).await?;
+    let store = PgStore::new(connector.clone(), settings, Way::Cheapest);
+    // The first events find the day's partition there.
+    upkeep::partitions(&mut connection).await.map_err(|error| OpenError::Migration(error.to_string()))?;
+    connection.close().await.ok();
+    let reader = PgReader::new(connector.pool(READER_CONNECTIONS));
+    Ok(Opened {
+        store: Arc::new(store),
+        reader: Arc::new(reader),
+        warnings: found.warnings,
+        describe: format!("postgres at {} (server {})", connector.place(), found.server_version),
+    })
+}
+
+impl PgStore {
+    /// A store over a database that [`open`] has migrated, with its own choice of way.
+    pub fn with_way(settings: &StoreSettings, way: Way) -> Result<Self, OpenError> {
+        Ok(Self::new(Connector::new(settings)?, settings, way))
+    }
+
+    fn new(connector: Connector, settings: &StoreSettings, way: Way) -> Self {
+        let pulse = connector.pool(1);
+        let StoreSettings { keys_window, events_retention, .. } = *settings;
+        Self { connector, pulse, keys_window, events_retention, way }
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for PgStore {
+    async fn open(&self) -> Result<Box<dyn Session>, StoreError> {
+        Ok(Box::new(session::PgSession::open(&self.connector, self.way).await?))
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        let ask = async {
+            let mut connection = self.pulse.acquire().await.map_err(|error| errors::unavailable(&error))?;
+            let incarnation = connect::incarnation(&mut connection).await?;
+            let now_ms = upkeep::now_ms(&mut connection).await?;
+            Ok(Pulse { now_ms, incarnation })
+        };
+        let late = || StoreError::Unavailable(format!("no sign of life within {PULSE_WITHIN:?}"));
+        tokio::time::timeout(PULSE_WITHIN, ask).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        let mut connection = self.connector.upkeep().await?;
+        let done = upkeep::run(&mut connection, self.keys_window, self.events_retention).await;
+        connection.close().await.ok();
+        done
+    }
+}

@@ -1,0 +1,231 @@
+//! Reading rows, on a small pool of its own, so that readers never keep a writer waiting.
+//!
+//! Each query is one statement, bounded by rows and by two seconds; what is dropped half-way is rolled back before its
+//! connection serves anyone else.
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{Executor as _, Row as _};
+use tidegate_actors::ports::{
+    Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow, StoreError,
+};
+use tidegate_actors::rules::event::{EventId, Verdict};
+use tidegate_actors::rules::key::ResourceHash;
+use uuid::Uuid;
+
+use super::columns::text;
+use super::errors::unavailable;
+
+/// The most rows of a page.
+const ROWS_MAX: u32 = 1_000;
+
+const EVENTS: &str = "
+    SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, version_text, verdict, tie,
+           conflicts_with, NULL::bytea AS headers, NULL::bytea AS body, octet_length(body)::bigint AS body_bytes
+    FROM tidegate.events
+    WHERE ($1::text IS NULL OR source = $1) AND ($2::text IS NULL OR verdict = $2) AND ($3::text IS NULL OR key = $3)
+      AND ($4::text IS NULL OR resource_kind = $4) AND ($5::text IS NULL OR resource_id = $5)
+      AND ($6::uuid IS NULL OR id < $6)
+    ORDER BY id DESC LIMIT $7";
+
+const EVENT: &str = "
+    SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, version_text, verdict, tie,
+           conflicts_with, headers, body, octet_length(body)::bigint AS body_bytes
+    FROM tidegate.events WHERE id = $1";
+
+const RESOURCES: &str = "
+    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied
+    FROM tidegate.resources
+    WHERE ($1::text IS NULL OR source = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+      AND ($4::uuid IS NULL OR hash > $4)
+    ORDER BY hash LIMIT $5";
+
+const RESOURCE: &str = "
+    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied
+    FROM tidegate.resources WHERE hash = $1";
+
+const QUARANTINE: &str = "
+    SELECT id, received_at_ms, source, tenant, code, reason, times, NULL::bytea AS body
+    FROM tidegate.quarantine
+    WHERE ($1::uuid IS NULL OR id < $1)
+    ORDER BY id DESC LIMIT $2";
+
+/// Reads from one database.
+#[derive(Clone)]
+pub struct PgReader {
+    pool: PgPool,
+}
+
+impl PgReader {
+    /// A reader on a pool made by [`super::small_pool`].
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool }
+    }
+
+    async fn counted(&self) -> Result<Counts, sqlx::Error> {
+        // One snapshot, so that the counts belong together.
+        let mut transaction = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        transaction.execute("SET LOCAL statement_timeout = '60s'").await?;
+        let found: Vec<(String, i64)> =
+            sqlx::query_as("SELECT verdict, count(*) FROM tidegate.events GROUP BY verdict")
+                .fetch_all(&mut *transaction)
+                .await?;
+        let (quarantined, keys, resources): (i64, i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM tidegate.quarantine),
+                    (SELECT count(*) FROM tidegate.keys_0) + (SELECT count(*) FROM tidegate.keys_1)
+                        + (SELECT count(*) FROM tidegate.keys_2),
+                    (SELECT count(*) FROM tidegate.resources WHERE version IS NOT NULL)",
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.rollback().await?;
+        let of_events = |verdict: Verdict| found.iter().find(|(word, _)| word == verdict.word()).map_or(0, |row| row.1);
+        let count = |verdict| if verdict == Verdict::Quarantined { quarantined } else { of_events(verdict) };
+        Ok(Counts {
+            events: Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).collect(),
+            keys,
+            resources,
+        })
+    }
+}
+
+#[async_trait(?Send)]
+impl Reader for PgReader {
+    async fn events(
+        &self,
+        filter: &EventFilter,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Page<EventRow>, StoreError> {
+        let (kind, id) = filter.resource.as_ref().map(|(kind, id)| (text(kind), text(id))).unzip();
+        let rows = sqlx::query(EVENTS)
+            .bind(filter.source.as_deref().map(text))
+            .bind(filter.verdict.map(Verdict::word))
+            .bind(filter.key.as_deref().map(text))
+            .bind(kind)
+            .bind(id)
+            .bind(after)
+            .bind(one_more(limit))
+            .fetch_all(&self.pool)
+            .await;
+        page(rows, limit, event_row, |row| row.id.0)
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventRow>, StoreError> {
+        one(sqlx::query(EVENT).bind(id.0).fetch_optional(&self.pool).await, event_row)
+    }
+
+    async fn resources(
+        &self,
+        filter: &ResourceFilter,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Page<ResourceRow>, StoreError> {
+        let rows = sqlx::query(RESOURCES)
+            .bind(filter.source.as_deref().map(text))
+            .bind(filter.kind.as_deref().map(text))
+            .bind(filter.id.as_deref().map(text))
+            .bind(after)
+            .bind(one_more(limit))
+            .fetch_all(&self.pool)
+            .await;
+        page(rows, limit, resource_row, |row| Uuid::from_bytes(row.hash.0))
+    }
+
+    async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError> {
+        let row = sqlx::query(RESOURCE).bind(Uuid::from_bytes(hash.0)).fetch_optional(&self.pool).await;
+        one(row, resource_row)
+    }
+
+    async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
+        let rows = sqlx::query(QUARANTINE).bind(after).bind(one_more(limit)).fetch_all(&self.pool).await;
+        page(rows, limit, quarantine_row, |row| row.id.0)
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.counted().await.map_err(|error| unavailable(&error))
+    }
+}
+
+fn capped(limit: u32) -> u32 {
+    limit.clamp(1, ROWS_MAX)
+}
+
+/// One row more than the page holds tells whether there is a next page.
+fn one_more(limit: u32) -> i64 {
+    i64::from(capped(limit)) + 1
+}
+
+fn page<T>(
+    rows: Result<Vec<PgRow>, sqlx::Error>,
+    limit: u32,
+    read: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    cursor: impl Fn(&T) -> Uuid,
+) -> Result<Page<T>, StoreError> {
+    let rows = rows.map_err(|error| unavailable(&error))?;
+    let size = capped(limit) as usize;
+    let more = rows.len() > size;
+    let rows: Result<Vec<T>, _> = rows.iter().take(size).map(read).collect();
+    let rows = rows.map_err(|error| unavailable(&error))?;
+    let next = if more { rows.last().map(cursor) } else { None };
+    Ok(Page { rows, next })
+}
+
+fn one<T>(
+    row: Result<Option<PgRow>, sqlx::Error>,
+    read: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+) -> Result<Option<T>, StoreError> {
+    row.and_then(|row| row.as_ref().map(read).transpose()).map_err(|error| unavailable(&error))
+}
+
+fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
+    let word: String = row.try_get("verdict")?;
+    let verdict = Verdict::from_word(&word)
+        .ok_or_else(|| sqlx::Error::Decode(format!("{word:?} in `tidegate.events.verdict` is no verdict").into()))?;
+    let kind: Option<String> = row.try_get("resource_kind")?;
+    Ok(EventRow {
+        id: EventId(row.try_get("id")?),
+        received_at_ms: row.try_get("received_at_ms")?,
+        source: row.try_get("source")?,
+        tenant: row.try_get("tenant")?,
+        key: row.try_get("key")?,
+        kind: row.try_get("kind")?,
+        resource: kind.zip(row.try_get("resource_id")?),
+        version: row.try_get("version_text")?,
+        verdict,
+        tie: row.try_get("tie")?,
+        conflicts_with: row.try_get::<Option<Uuid>, _>("conflicts_with")?.map(EventId),
+        headers: row.try_get("headers")?,
+        body: row.try_get("body")?,
+        body_bytes: row.try_get("body_bytes")?,
+    })
+}
+
+fn resource_row(row: &PgRow) -> Result<ResourceRow, sqlx::Error> {
+    Ok(ResourceRow {
+        hash: ResourceHash(row.try_get::<Uuid, _>("hash")?.into_bytes()),
+        source: row.try_get("source")?,
+        tenant: row.try_get("tenant")?,
+        kind: row.try_get("kind")?,
+        id: row.try_get("id")?,
+        version: row.try_get("version_text")?,
+        deleted: row.try_get("deleted")?,
+        event: EventId(row.try_get("event_id")?),
+        applied_at_ms: row.try_get("applied_at_ms")?,
+        applied: row.try_get("applied")?,
+    })
+}
+
+fn quarantine_row(row: &PgRow) -> Result<QuarantineRow, sqlx::Error> {
+    Ok(QuarantineRow {
+        id: EventId(row.try_get("id")?),
+        received_at_ms: row.try_get("received_at_ms")?,
+        source: row.try_get("source")?,
+        tenant: row.try_get("tenant")?,
+        code: row.try_get("code")?,
+        reason: row.try_get("reason")?,
+        times: row.try_get("times")?,
+        body: row.try_get("body")?,
+    })
+}
