@@ -5,5 +5,23 @@
 //! Knows no web server, no SQL, no Redis and no wall clock: those are adapters in the package `tidegate`.
 //! On failure an actor answers "unavailable" and comes back clean; what was committed is in the store.
 
+pub mod admission;
+pub mod engine;
+pub mod figures;
+pub mod ingress;
 pub mod ports;
 pub mod rules;
+
+mod dedup;
+mod live;
+mod ordering;
+mod reaper;
+mod resource;
+mod supervise;
+mod turn;
+mod work;
+mod writer;
+
+pub use admission::{Permit, Refused};
+pub use engine::{Drained, Engine, EngineSettings, PoolStatus, Ports, Status};
+pub use ingress::Ingress;
