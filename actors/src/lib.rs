@@ -9,6 +9,7 @@ pub mod admission;
 pub mod engine;
 pub mod figures;
 pub mod ingress;
+pub mod memory;
 pub mod ports;
 pub mod rules;
 

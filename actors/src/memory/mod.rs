@@ -1,0 +1,103 @@
+//! The ports in memory: a store, its reader and a key cache with the meaning of the real ones, for tests and
+//! for the simulator. Decides by [`crate::rules::order::decide_resource`], like every store.
+//!
+//! Owns everything in one lock that is never held across an await. Promises the semantics of the traits, and
+//! the faults of its [`Faults`] when asked for them. Forgets everything with the process.
+
+mod cache;
+mod faults;
+mod reader;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+pub use self::cache::{CacheFault, MemoryCache};
+pub use self::faults::{Fault, Faults};
+use self::state::State;
+use crate::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
+use crate::rules::event::{Event, EventId, Incarnation, Unusable};
+
+/// A store in memory. Clones share it, as nodes share a database.
+#[derive(Clone)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    faults: Faults,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryStore {
+    /// An empty store with a history of this name.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
+        let state = Mutex::new(State::new(incarnation));
+        Self { shared: Arc::new(Shared { state, faults: Faults::default(), clock }) }
+    }
+
+    /// What is to go wrong.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// A restore of an empty backup: everything is gone, and the history is another one.
+    pub fn lose_everything(&self, incarnation: Incarnation) {
+        *self.state() = State::new(incarnation);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // a panic planned by a test happens outside the lock, so what is inside is whole
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for MemoryStore {
+    async fn open(&self) -> Result<Box<dyn Session>, StoreError> {
+        self.faults().open().await?;
+        Ok(Box::new(MemorySession { store: self.clone() }))
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        self.faults().reach()?;
+        Ok(Pulse { now_ms: self.shared.clock.now_ms(), incarnation: self.state().incarnation })
+    }
+
+    async fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        self.faults().reach()?;
+        Ok(Upkeep::default())
+    }
+}
+
+struct MemorySession {
+    store: MemoryStore,
+}
+
+#[async_trait(?Send)]
+impl Session for MemorySession {
+    async fn commit(&mut self, batch: &[Event]) -> Result<Committed, StoreError> {
+        let faults = self.store.faults();
+        let fault = faults.commit(batch).await?;
+        let committed = self.store.state().commit(batch, self.store.shared.clock.now_ms());
+        match fault {
+            Some(Fault::LostAnswer) => Err(StoreError::Unknown("the connection broke during the commit".to_owned())),
+            _ => Ok(committed),
+        }
+    }
+
+    async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {
+        self.store.faults().reach()?;
+        Ok(self.store.state().quarantine(items))
+    }
+}

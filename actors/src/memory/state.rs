@@ -1,0 +1,179 @@
+//! The tables, and what a commit does to them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use uuid::Uuid;
+
+use crate::ports::{Committed, EventRow, Outcome, QuarantineRow, ResourceRow};
+use crate::rules::event::{Event, EventId, Incarnation, Intent, Unusable, Verdict};
+use crate::rules::key::{BodyDigest, KeyHash, ResourceHash};
+use crate::rules::order::{Candidate, Decision, decide_resource};
+use crate::rules::version::Version;
+
+pub(super) struct State {
+    pub(super) incarnation: Incarnation,
+    pub(super) keys: HashMap<KeyHash, (EventId, BodyDigest)>,
+    pub(super) events: BTreeMap<Uuid, EventRow>,
+    pub(super) resources: BTreeMap<ResourceHash, Stored>,
+    pub(super) quarantine: BTreeMap<Uuid, QuarantineRow>,
+    quarantined: HashMap<BodyDigest, EventId>,
+}
+
+/// A resource with its exact version.
+pub(super) struct Stored {
+    pub(super) row: ResourceRow,
+    version: Option<Version>,
+}
+
+impl State {
+    pub(super) fn new(incarnation: Incarnation) -> Self {
+        Self {
+            incarnation,
+            keys: HashMap::new(),
+            events: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            quarantine: BTreeMap::new(),
+            quarantined: HashMap::new(),
+        }
+    }
+
+    /// Claims keys, decides per resource, writes states and events: all of it, as the caller holds the lock.
+    pub(super) fn commit(&mut self, batch: &[Event], now_ms: i64) -> Committed {
+        let mut outcomes: Vec<Outcome> = batch.iter().map(|event| self.claim(event)).collect();
+        for (hash, places) in guarded(batch, &outcomes) {
+            self.decide(hash, &places, batch, &mut outcomes, now_ms);
+        }
+        for (event, outcome) in batch.iter().zip(&outcomes) {
+            self.record(event, *outcome);
+        }
+        Committed { outcomes, incarnation: self.incarnation }
+    }
+
+    /// The key's claim, and the outcome as far as it follows from it.
+    fn claim(&mut self, event: &Event) -> Outcome {
+        if let Some((first, digest)) = self.keys.get(&event.key.hash) {
+            return Outcome::Duplicate { first: *first, conflict: *digest != event.digest };
+        }
+        self.keys.insert(event.key.hash, (event.id, event.digest));
+        match event.intent {
+            Intent::Apply => Outcome::Applied { tie: false },
+            Intent::Ignore(_) => Outcome::Ignored,
+        }
+    }
+
+    /// Decides all guards on one resource; `places` are (event, guard) in the order they came.
+    fn decide(
+        &mut self,
+        hash: ResourceHash,
+        places: &[(usize, usize)],
+        batch: &[Event],
+        outcomes: &mut [Outcome],
+        now_ms: i64,
+    ) {
+        let candidates: Vec<Candidate<'_>> = places
+            .iter()
+            .map(|&(event, guard)| Candidate {
+                policy: batch[event].policy,
+                version: batch[event].guards[guard].version.as_ref(),
+            })
+            .collect();
+        let stored = self.resources.get(&hash);
+        let decided = decide_resource(stored.and_then(|stored| stored.version.as_ref()), &candidates);
+        for (&(event, guard), decision) in places.iter().zip(&decided.decisions) {
+            // the first guard's decision is the event's verdict
+            if guard == 0 {
+                outcomes[event] = match *decision {
+                    Decision::Apply { tie } => Outcome::Applied { tie },
+                    Decision::Stale { tie } => Outcome::Stale { tie },
+                };
+            }
+        }
+        let Some(winner) = decided.state else { return };
+        let (event, guard) = places[winner];
+        let event = &batch[event];
+        let resource = &event.guards[guard].resource;
+        let applied = decided.decisions.iter().filter(|decision| matches!(decision, Decision::Apply { .. })).count();
+        let row = ResourceRow {
+            hash,
+            source: event.source.to_string(),
+            tenant: event.tenant.to_string(),
+            kind: resource.kind.clone(),
+            id: resource.id.clone(),
+            version: decided.version.map(|version| version.text().to_owned()),
+            deleted: event.deletes,
+            event: event.id,
+            applied_at_ms: now_ms,
+            applied: stored.map_or(0, |stored| stored.row.applied) + applied as i64,
+        };
+        let version = decided.version.cloned();
+        self.resources.insert(hash, Stored { row, version });
+    }
+
+    /// The event's row. A plain duplicate leaves none; one with other bytes is kept aside (I7).
+    fn record(&mut self, event: &Event, outcome: Outcome) {
+        let (verdict, tie, conflicts_with) = match outcome {
+            Outcome::Applied { tie } => (Verdict::Applied, tie, None),
+            Outcome::Stale { tie } => (Verdict::Stale, tie, None),
+            Outcome::Ignored => (Verdict::Ignored, false, None),
+            Outcome::Duplicate { conflict: false, .. } => return,
+            Outcome::Duplicate { first, conflict: true } => (Verdict::Duplicate, false, Some(first)),
+        };
+        let guard = event.guards.first();
+        let row = EventRow {
+            id: event.id,
+            received_at_ms: event.received_at_ms,
+            source: event.source.to_string(),
+            tenant: event.tenant.to_string(),
+            key: event.key.text.clone(),
+            kind: event.kind.clone(),
+            resource: guard.map(|guard| (guard.resource.kind.clone(), guard.resource.id.clone())),
+            version: guard.and_then(|guard| guard.version.as_ref()).map(|version| version.text().to_owned()),
+            verdict,
+            tie,
+            conflicts_with,
+            headers: Some(event.headers.to_vec()),
+            body: Some(event.body.to_vec()),
+            body_bytes: event.body.len() as i64,
+        };
+        self.events.insert(event.id.0, row);
+    }
+
+    pub(super) fn quarantine(&mut self, items: &[Unusable]) -> Vec<EventId> {
+        items.iter().map(|item| self.keep(item)).collect()
+    }
+
+    fn keep(&mut self, item: &Unusable) -> EventId {
+        let known = self.quarantined.get(&item.digest).copied();
+        if let Some(row) = known.and_then(|id| self.quarantine.get_mut(&id.0)) {
+            row.times += 1;
+            return row.id;
+        }
+        let row = QuarantineRow {
+            id: item.id,
+            received_at_ms: item.received_at_ms,
+            source: item.source.to_string(),
+            tenant: item.tenant.to_string(),
+            code: item.code.to_owned(),
+            reason: item.reason.clone(),
+            times: 1,
+            body: Some(item.body.to_vec()),
+        };
+        self.quarantined.insert(item.digest, item.id);
+        self.quarantine.insert(item.id.0, row);
+        item.id
+    }
+}
+
+/// The guards of events that claimed their key and may apply, by resource.
+fn guarded(batch: &[Event], outcomes: &[Outcome]) -> BTreeMap<ResourceHash, Vec<(usize, usize)>> {
+    let mut resources: BTreeMap<ResourceHash, Vec<(usize, usize)>> = BTreeMap::new();
+    for (place, event) in batch.iter().enumerate() {
+        if !matches!(outcomes[place], Outcome::Applied { .. }) {
+            continue;
+        }
+        for (guard, guarded) in event.guards.iter().enumerate() {
+            resources.entry(guarded.resource.hash).or_default().push((place, guard));
+        }
+    }
+    resources
+}
