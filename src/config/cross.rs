@@ -90,6 +90,27 @@ fn stores(config: &Config, reader: &mut Reader<'_>) {
             reader.problem(key, "is set, but `cache.url` is \"\": set a redis:// URL or take it out");
         }
     }
+    if store.is_sqlite() && store.password.is_some() {
+        reader.problem(
+            "store.password",
+            "is set, but an SQLite file has none: set a postgres:// `store.url` or take it out",
+        );
+    }
+    let passwords = [
+        ("store", Some(&store.url), store.password.is_some()),
+        ("cache", config.cache.url.as_ref(), config.cache.password.is_some()),
+    ];
+    for (section, url, set) in passwords {
+        if set && url.is_some_and(|url| has_password(url)) {
+            let message = format!("is set, but `{section}.url` holds one too: take that one out");
+            reader.problem(&format!("{section}.password"), message);
+        }
+    }
+}
+
+fn has_password(url: &str) -> bool {
+    let authority = url.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(rest));
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// What is allowed, but should be known.

@@ -25,6 +25,7 @@ pub use secret::Environment;
 pub use settings::{Admin, Cache, Events, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
 pub use sources::SourceEntry;
 
+use crate::store::StoreSettings;
 use layers::Layers;
 use reader::Reader;
 use sources::Sources;
@@ -83,6 +84,21 @@ impl Config {
         let config = Self::read(&mut reader);
         problems.append(&mut reader.problems);
         if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// What the store's opener wants to know.
+    #[must_use]
+    pub fn store_settings(&self) -> StoreSettings {
+        let Store { url, password, connect_timeout, statement_timeout, clock_tolerance } = self.store.clone();
+        StoreSettings {
+            url,
+            password,
+            connect_timeout,
+            statement_timeout,
+            clock_tolerance,
+            keys_window: self.keys.window,
+            events_retention: self.events.retention,
+        }
     }
 
     fn read(reader: &mut Reader<'_>) -> Self {

@@ -15,7 +15,7 @@ use toml::Value;
 use super::Problem;
 use super::layers::{Layers, Origin};
 use super::redact;
-use super::secret::{self, Environment, SecretRef};
+use super::secret::{Environment, SecretRef};
 use super::units::{self, DURATION_FORM, RATE_FORM, SIZE_FORM, ShowDuration, ShowSize};
 
 /// A reader of one configuration.
@@ -125,17 +125,6 @@ impl<'a> Reader<'a> {
                 None
             }
         }
-    }
-
-    /// A section's URL with its password in it.
-    pub(crate) fn with_password(&mut self, section: &str, url: &str, password: Option<&SecretString>) -> SecretString {
-        let Some(password) = password else { return url.into() };
-        secret::url_with_password(url, password).unwrap_or_else(|| {
-            let message =
-                format!("is set, but `{section}.url` has no place for it or has one already: take one of them out");
-            self.problem(&format!("{section}.password"), message);
-            url.into()
-        })
     }
 
     /// The value in force if it parses; else a problem and the default.

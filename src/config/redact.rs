@@ -14,7 +14,7 @@ pub fn url(text: &str) -> String {
 /// A text of at most `most` characters with control and direction-changing characters made visible.
 #[must_use]
 pub fn printable(text: &str, most: usize) -> String {
-    let mut shown = String::with_capacity(text.len().min(4 * most));
+    let mut shown = String::with_capacity(text.len().min(most.saturating_mul(4)));
     for (count, character) in text.chars().enumerate() {
         if count == most {
             shown.push('…');

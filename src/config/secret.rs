@@ -66,25 +66,6 @@ impl SecretRef {
     }
 }
 
-/// Puts a password into `scheme://user@host…`; `None` where there is no host or a password already.
-pub(crate) fn url_with_password(url: &str, password: &SecretString) -> Option<SecretString> {
-    let (scheme, rest) = url.split_once("://")?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(end);
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if user.contains(':') || host.is_empty() {
-        return None;
-    }
-    let mut escaped = String::new();
-    for byte in password.expose_secret().bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(char::from(byte)),
-            _ => escaped.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    Some(format!("{scheme}://{user}:{escaped}@{host}{tail}").into())
-}
-
 fn read_file(path: &PathBuf) -> std::io::Result<String> {
     let mut text = String::new();
     let length = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -143,15 +124,6 @@ mod tests {
         assert!(resolve("env:A", &[("A", "  ")]).expect_err("empty").starts_with("is empty"));
         let padded = resolve("env:A", &[("A", " s3cret")]).expect_err("padded");
         assert!(!padded.contains("s3cret"), "{padded}");
-    }
-
-    #[test]
-    fn a_password_goes_into_its_url_escaped() {
-        let with = |url| url_with_password(url, &"a@b/c".into()).map(|url| url.expose_secret().to_owned());
-        assert_eq!(with("postgres://bob@db:5432/x?a=b@c"), Some("postgres://bob:a%40b%2Fc@db:5432/x?a=b@c".to_owned()));
-        assert_eq!(with("redis://cache"), Some("redis://:a%40b%2Fc@cache".to_owned()));
-        assert_eq!(with("postgres://bob:old@db/x"), None);
-        assert_eq!(with("sqlite:x.db"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 
 use super::reader::Reader;
 use super::redact;
@@ -73,20 +73,27 @@ impl Admin {
 }
 
 /// `[store]`: where the truth is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Store {
-    /// `sqlite:…` or `postgres://…`, the password in it.
-    pub url: SecretString,
+    /// `sqlite:…` or `postgres://…`. May hold a password: show [`Store::shown`].
+    pub url: String,
+    /// The password for a URL without one.
+    pub password: Option<SecretString>,
+    /// Time for opening a connection.
+    pub connect_timeout: Duration,
+    /// Time for one statement.
+    pub statement_timeout: Duration,
     /// Largest accepted difference between this clock and the store's.
     pub clock_tolerance: Duration,
 }
 
 impl Store {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
-        let url = reader.url("store.url", &["sqlite:", "postgres://", "postgresql://"]);
-        let password = reader.secret("store.password");
         Self {
-            url: reader.with_password("store", &url, password.as_ref()),
+            url: reader.url("store.url", &["sqlite:", "postgres://", "postgresql://"]),
+            password: reader.secret("store.password"),
+            connect_timeout: reader.duration("store.connect_timeout", 100 * MS..=MINUTE),
+            statement_timeout: reader.duration("store.statement_timeout", 100 * MS..=5 * MINUTE),
             clock_tolerance: reader.duration("store.clock_tolerance", 100 * MS..=5 * MINUTE),
         }
     }
@@ -94,13 +101,24 @@ impl Store {
     /// Whether this is the single-node store.
     #[must_use]
     pub fn is_sqlite(&self) -> bool {
-        self.url.expose_secret().starts_with("sqlite:")
+        self.url.starts_with("sqlite:")
     }
 
     /// The URL without user and password.
     #[must_use]
     pub fn shown(&self) -> String {
-        redact::url(self.url.expose_secret())
+        redact::url(&self.url)
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("url", &self.shown())
+            .field("connect_timeout", &self.connect_timeout)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("clock_tolerance", &self.clock_tolerance)
+            .finish_non_exhaustive()
     }
 }
 

@@ -88,6 +88,15 @@ pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
     }
 }
 
+/// Opens the store only to read it, beside a process that serves: makes, migrates and locks nothing.
+pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, OpenError> {
+    match scheme(&settings.url) {
+        Some("postgres" | "postgresql") => postgres::open_reader(settings).await,
+        Some(other) => Err(OpenError::Url(format!("{other:?} is no known store; use `postgres://` or `sqlite:`"))),
+        None => Err(OpenError::Url("it has no scheme; use `postgres://` or `sqlite:`".to_owned())),
+    }
+}
+
 fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
     let plain = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());

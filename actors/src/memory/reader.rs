@@ -60,6 +60,11 @@ impl Reader for MemoryStore {
         Ok(page(rows, limit, |row| row.id.0))
     }
 
+    async fn quarantined(&self, id: EventId) -> Result<Option<QuarantineRow>, StoreError> {
+        self.faults().reach()?;
+        Ok(self.state().quarantine.values().find(|row| row.id == id).cloned())
+    }
+
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.faults().reach()?;
         let state = self.state();

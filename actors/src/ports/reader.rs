@@ -155,6 +155,15 @@ pub trait Reader: Send + Sync + 'static {
     /// Quarantined requests, newest first, older than `after`.
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError>;
 
+    /// One quarantined request, with its body where the store hands it out.
+    ///
+    /// As it stands here, it is found through the list and has no body; a store answers it with one.
+    async fn quarantined(&self, id: EventId) -> Result<Option<QuarantineRow>, StoreError> {
+        let behind = id.0.as_u128().checked_add(1).map(Uuid::from_u128);
+        let page = self.quarantine(behind, 1).await?;
+        Ok(page.rows.into_iter().find(|row| row.id == id))
+    }
+
     /// Counts every row once; slow on large tables, meant for checks.
     async fn counts(&self) -> Result<Counts, StoreError>;
 }

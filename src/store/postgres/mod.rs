@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Connection as _;
 use sqlx::postgres::PgPool;
-use tidegate_actors::ports::{Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Pulse, Reader, Session, Store, StoreError, Upkeep};
 
 use super::{OpenError, Opened, StoreSettings};
 
@@ -74,6 +74,14 @@ pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
         warnings: found.warnings,
         describe: format!("postgres at {} (server {})", connector.place(), found.server_version),
     })
+}
+
+/// Opens a database only to read it: nothing is migrated or checked.
+pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, OpenError> {
+    let connector = Connector::new(settings)?;
+    let connection = connector.upkeep().await.map_err(|error| OpenError::Unavailable(error.to_string()))?;
+    connection.close().await.ok();
+    Ok(Arc::new(PgReader::new(connector.pool(READER_CONNECTIONS))))
 }
 
 impl PgStore {

@@ -50,6 +50,10 @@ const QUARANTINE: &str = "
     WHERE ($1::uuid IS NULL OR id < $1)
     ORDER BY id DESC LIMIT $2";
 
+const QUARANTINED: &str = "
+    SELECT id, received_at_ms, source, tenant, code, reason, times, body
+    FROM tidegate.quarantine WHERE id = $1";
+
 /// Reads from one database.
 #[derive(Clone)]
 pub struct PgReader {
@@ -141,6 +145,10 @@ impl Reader for PgReader {
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
         let rows = sqlx::query(QUARANTINE).bind(after).bind(one_more(limit)).fetch_all(&self.pool).await;
         page(rows, limit, quarantine_row, |row| row.id.0)
+    }
+
+    async fn quarantined(&self, id: EventId) -> Result<Option<QuarantineRow>, StoreError> {
+        one(sqlx::query(QUARANTINED).bind(id.0).fetch_optional(&self.pool).await, quarantine_row)
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
