@@ -48,9 +48,9 @@ fn every_setting_is_explained_where_its_default_stands() {
 
 #[test]
 fn every_preset_says_whom_it_is_for() {
-    let folder = root().join("presets");
+    let folder = root().join("src/source/presets");
     if folder.exists() {
-        let texts = files(&["presets"], &[".toml"]);
+        let texts = files(&["src/source/presets"], &[".toml"]);
         none(
             "presets without a comment at the top",
             texts.iter().filter(|text| !text.text.starts_with('#')).map(|text| text.path.clone()),
