@@ -6,8 +6,20 @@
 //! its header map. On failure `verify` gives a [`Refusal`], the same outside for every reason, and `read`
 //! gives an `Unusable` with a stable code and a text that says what to do.
 
+mod compile;
+mod digest;
+mod form;
+mod json;
+mod pattern;
+pub mod presets;
+mod read;
+mod reference;
 mod refusal;
+mod rules;
+#[allow(clippy::module_inception)] // the type the module is named after
+mod source;
 pub mod spec;
+mod verify;
 
 use std::fmt;
 
@@ -18,7 +30,9 @@ use secrecy::SecretString;
 use tidegate_actors::rules::event::{Event, Unusable};
 
 pub use refusal::{Reason, Refusal};
+pub use source::{Signing, Source, Verified};
 pub use spec::SourceSpec;
+pub use verify::SignError;
 
 /// The longest body taken when a source states nothing else.
 pub const MAX_BODY_DEFAULT: usize = 256 * 1024;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum SecretSpec {
-    /// `env:NAME`, `file:/path`, or the secret itself.
+    /// `env:NAME`, `file:/path`, or `demo:…` for a literal that everybody may know.
     Text(String),
     /// The same with the time it stops counting, as RFC 3339.
     Until(SecretUntil),
@@ -18,7 +18,7 @@ pub enum SecretSpec {
 #[derive(Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretUntil {
-    /// `env:NAME`, `file:/path`, or the secret itself.
+    /// `env:NAME`, `file:/path`, or `demo:…` for a literal that everybody may know.
     pub value: String,
     /// RFC 3339 time from which the secret no longer counts.
     pub until: String,

@@ -1,0 +1,420 @@
+//! A source's settings as a [`Source`], or everything that is wrong with them at once.
+
+use std::sync::Arc;
+
+use actix_web::http::header::HeaderName;
+use bytes::Bytes;
+use secrecy::ExposeSecret as _;
+use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::version::{Precision, VERSION_PARTS_MAX};
+
+use super::pattern::Patterns;
+use super::reference::{Reference, Wants};
+use super::rules::{AlsoRule, ChallengeRule, DeleteRule, ResourceRule, Rules, StateRule, TenantRule, VersionPart};
+use super::spec::{
+    AlsoSpec, ChallengeSpec, DeleteSpec, OnMissingVersion, OrderSpec, PolicySpec, PrecisionSpec, ResourceSpec,
+    SourceSpec, Texts, TieSpec, VersionForm, VersionSpec,
+};
+use super::verify::Verifier;
+use super::{Answer, MAX_BODY_DEFAULT, Problem, ResolvedSecret, Source};
+
+/// The longest body a source may take.
+const MAX_BODY_MAX: usize = 64 * 1024 * 1024;
+/// The most bytes of a source's or tenant's name.
+const NAME_BYTES_MAX: usize = 63;
+/// Headers that never leave the request, whatever a source asks for.
+const NEVER_KEPT: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+
+impl Source {
+    /// Compiles a source; on failure says everything that is wrong, with keys below the source.
+    pub fn compile(spec: &SourceSpec, secrets: &[ResolvedSecret]) -> Result<Self, Vec<Problem>> {
+        let spec = spec.with_preset().map_err(|problem| vec![problem])?;
+        let mut compiler = Compiler { wants: Wants::default(), problems: Vec::new() };
+        compiler.names(&spec, secrets);
+        let verifier = Verifier::compile(&spec, secrets).map_err(|found| compiler.problems.extend(found)).ok();
+        let rules = compiler.rules(&spec);
+        if let Some(verifier) = &verifier {
+            compiler.unsigned_headers(&rules, verifier);
+        }
+        let answer = compiler.answer(&spec);
+        let max_body = spec.max_body.map_or(MAX_BODY_DEFAULT, |size| size.0);
+        if max_body == 0 || max_body > MAX_BODY_MAX {
+            compiler.problem("max_body", format!("is {max_body} bytes: state between 1 B and 64MiB"));
+        }
+        if spec.rate.is_some_and(|rate| rate.per_second == 0 || rate.burst == Some(0)) {
+            compiler.problem("rate", "takes nothing: state at least 1, or leave it out".to_owned());
+        }
+        let (Some(verifier), true) = (verifier, compiler.problems.is_empty()) else {
+            return Err(compiler.problems);
+        };
+        let mut rules = rules;
+        rules.wants = compiler.wants;
+        rules.kept = kept_headers(&spec, &rules, &verifier);
+        Ok(Self {
+            name: Arc::from(spec.name.as_str()),
+            preset: spec.preset.clone(),
+            verifier,
+            rules,
+            on_unusable: spec.on_unusable.unwrap_or_default(),
+            max_body,
+            content_types: spec
+                .content_types
+                .unwrap_or_default()
+                .iter()
+                .map(|kind| kind.to_ascii_lowercase())
+                .collect(),
+            answer,
+            rate: spec.rate,
+        })
+    }
+}
+
+/// Collects what the rules want from a request, and what is wrong with them.
+struct Compiler {
+    wants: Wants,
+    problems: Vec<Problem>,
+}
+
+impl Compiler {
+    fn problem(&mut self, key: &str, message: String) {
+        self.problems.push(Problem::new(key, message));
+    }
+
+    fn names(&mut self, spec: &SourceSpec, secrets: &[ResolvedSecret]) {
+        if !is_name(&spec.name) {
+            self.problem(
+                "name",
+                format!("is {:?}: use 1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` or `.`", spec.name),
+            );
+        }
+        let by_path = spec.tenant.as_deref() == Some("path");
+        for (index, tenant) in spec.tenants.iter().enumerate() {
+            let key = format!("tenants[{index}]");
+            if tenant.name().trim().is_empty() || tenant.name().len() > 255 {
+                self.problem(&key, "has a blank or overlong name: correct it".to_owned());
+            }
+            if by_path && !is_name(tenant.name()) {
+                self.problem(
+                    &key,
+                    format!("is {:?}, which cannot stand in a path: use letters, digits, `-`, `_`, `.`", tenant.name()),
+                );
+            }
+            if spec.tenants[..index].iter().any(|other| other.name() == tenant.name()) {
+                self.problem(&key, format!("repeats {:?}: leave one out", tenant.name()));
+            }
+            let own = |secret: &ResolvedSecret| secret.tenant.as_deref() == Some(tenant.name());
+            if by_path && !secrets.iter().any(own) {
+                self.problem(
+                    &key,
+                    "has no secret of its own: with `tenant = \"path\"` a request signed for one tenant would pass for another"
+                        .to_owned(),
+                );
+            }
+            if !by_path && !tenant.secrets().is_empty() {
+                self.problem(&key, "has secrets of its own, which needs `tenant = \"path\"`".to_owned());
+            }
+        }
+        if !spec.tenants.is_empty() && spec.tenant.is_none() {
+            self.problem("tenant", "is missing although `tenants` are listed: say where the tenant stands".to_owned());
+        }
+        if by_path && spec.tenants.is_empty() {
+            self.problem(
+                "tenants",
+                "is empty although `tenant = \"path\"`: list the tenants with their secrets".to_owned(),
+            );
+        }
+        self.shared_secrets(by_path, secrets);
+    }
+
+    fn shared_secrets(&mut self, by_path: bool, secrets: &[ResolvedSecret]) {
+        for (index, secret) in secrets.iter().enumerate() {
+            if by_path && secret.tenant.is_none() {
+                self.problem(&secret.key, "is shared by all tenants: move it to the tenant it belongs to".to_owned());
+            }
+            let text = secret.value.expose_secret();
+            let same = secrets[..index].iter().find(|other| other.value.expose_secret() == text);
+            if let Some(same) = same {
+                self.problem(&secret.key, format!("is the same secret as `{}`: leave one out", same.key));
+            }
+        }
+    }
+
+    fn rules(&mut self, spec: &SourceSpec) -> Rules {
+        let kind = spec.kind.as_ref().map_or_else(Vec::new, |kind| self.references("type", kind));
+        if kind.iter().any(Reference::reads_kind) {
+            self.problem("type", "refers to itself: name where the type stands".to_owned());
+        }
+        let key = self.key(spec);
+        let tenant = match spec.tenant.as_deref() {
+            None => TenantRule::None,
+            Some("path") => TenantRule::Path,
+            Some(text) => self.reference("tenant", text).map_or(TenantRule::None, TenantRule::Signed),
+        };
+        let general = self.state("", spec, None);
+        let narrow = spec.narrow.iter().flatten().enumerate().map(|(index, narrow)| {
+            let prefix = format!("narrow[{index}].");
+            let types = self.patterns(&format!("{prefix}types"), &narrow.types, true);
+            (types, self.state(&prefix, spec, Some(narrow)))
+        });
+        let narrow = narrow.collect();
+        let also = spec.also.iter().flatten().enumerate().map(|(index, also)| self.also(index, also)).collect();
+        let form_json = spec.form_json.as_deref().map(|field| self.wants.field(field));
+        let volatile = spec.digest_without.iter().flatten().filter_map(|pointer| self.volatile(pointer)).collect();
+        let types = spec.types.as_ref().map(|types| self.patterns("types", types, true));
+        let pings = self.patterns("pings", spec.pings.as_deref().unwrap_or_default(), false);
+        let challenge = spec.challenge.as_ref().and_then(|challenge| self.challenge(challenge));
+        Rules {
+            wants: Wants::default(),
+            form_json,
+            key,
+            kind,
+            tenant,
+            tenants: spec.tenants.iter().map(|tenant| (tenant.name().to_owned(), Arc::from(tenant.name()))).collect(),
+            general,
+            narrow,
+            also,
+            types,
+            pings,
+            quarantine_missing_version: spec.on_missing_version == Some(OnMissingVersion::Quarantine),
+            volatile,
+            challenge,
+            kept: Vec::new(),
+        }
+    }
+
+    fn key(&mut self, spec: &SourceSpec) -> Vec<Reference> {
+        let Some(key) = &spec.key else {
+            self.problem(
+                "key",
+                "is missing: name the field or header that is the same for every attempt of one event".to_owned(),
+            );
+            return Vec::new();
+        };
+        let references = self.references("key", key);
+        if references.iter().all(Reference::is_constant) && !key.all().is_empty() {
+            self.problem("key", "is the same for every event, so all but the first would be duplicates".to_owned());
+        }
+        references
+    }
+
+    fn reference(&mut self, key: &str, text: &str) -> Option<Reference> {
+        match self.wants.reference(text) {
+            Ok(reference) => Some(reference),
+            Err(message) => {
+                self.problem(key, message);
+                None
+            }
+        }
+    }
+
+    fn references(&mut self, key: &str, texts: &Texts) -> Vec<Reference> {
+        if texts.all().is_empty() || texts.all().len() > 8 {
+            self.problem(key, "must have 1 to 8 references".to_owned());
+        }
+        texts.all().iter().filter_map(|text| self.reference(key, text)).collect()
+    }
+
+    fn patterns(&mut self, key: &str, patterns: &[String], needed: bool) -> Patterns {
+        if needed && patterns.is_empty() {
+            self.problem(key, "is empty: state a pattern such as \"*\"".to_owned());
+        }
+        if patterns.len() > 256 || patterns.iter().any(|pattern| pattern.len() > 255) {
+            self.problem(key, "has more than 256 patterns, or one longer than 255 bytes".to_owned());
+        }
+        Patterns::new(patterns)
+    }
+
+    fn state(&mut self, prefix: &str, spec: &SourceSpec, narrow: Option<&super::spec::NarrowSpec>) -> StateRule {
+        let own = |key: &str, stated: bool| if stated { format!("{prefix}{key}") } else { key.to_owned() };
+        let resource = narrow.and_then(|narrow| narrow.resource.as_ref());
+        let version = narrow.and_then(|narrow| narrow.version.as_ref());
+        let order = narrow.and_then(|narrow| narrow.order);
+        let delete = narrow.and_then(|narrow| narrow.delete.as_ref());
+        let (resource_key, version_key) = (own("resource", resource.is_some()), own("version", version.is_some()));
+        let (order_key, delete_key) = (own("order", order.is_some()), own("delete", delete.is_some()));
+        let resource = resource.or(spec.resource.as_ref()).map(|resource| self.resource(&resource_key, resource));
+        let version =
+            version.or(spec.version.as_ref()).map_or_else(Vec::new, |parts| self.version(&version_key, parts));
+        let policy = self.policy(&order_key, order.or(spec.order).unwrap_or_default(), &version, narrow.is_some());
+        let delete = delete.or(spec.delete.as_ref()).and_then(|delete| self.delete(&delete_key, delete));
+        StateRule { resource, version, policy, delete }
+    }
+
+    fn resource(&mut self, key: &str, spec: &ResourceSpec) -> ResourceRule {
+        let kind = self.references(&format!("{key}.type"), &spec.kind);
+        let id = self.references(&format!("{key}.id"), &spec.id);
+        if !id.is_empty() && id.iter().all(Reference::is_constant) {
+            self.problem(&format!("{key}.id"), "is the same for every event: name the field that holds it".to_owned());
+        }
+        ResourceRule { kind, id }
+    }
+
+    fn version(&mut self, key: &str, parts: &[VersionSpec]) -> Vec<VersionPart> {
+        if parts.len() > VERSION_PARTS_MAX {
+            self.problem(key, format!("has more than {VERSION_PARTS_MAX} parts: leave some out"));
+        }
+        let mut all = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            let key = format!("{key}[{index}]");
+            let ranked = part.form == VersionForm::Rank;
+            if ranked == part.ranks.is_empty() {
+                self.problem(&format!("{key}.ranks"), "belongs to `as = \"rank\"`, and to nothing else".to_owned());
+            }
+            let ranks = self.patterns(&format!("{key}.ranks"), &part.ranks, false);
+            let Some(from) = self.reference(&format!("{key}.from"), &part.from) else { continue };
+            all.push(VersionPart { from, form: part.form, precision: precision(part.precision), ranks });
+        }
+        all
+    }
+
+    fn policy(&mut self, key: &str, order: OrderSpec, version: &[VersionPart], narrowed: bool) -> Policy {
+        let timed = version.iter().any(|part| !matches!(part.form, VersionForm::Integer | VersionForm::Rank));
+        let tie = match order.tie {
+            Some(TieSpec::Apply) => Tie::Apply,
+            Some(TieSpec::Keep) => Tie::Keep,
+            None if timed => Tie::Apply,
+            None => Tie::Keep,
+        };
+        match order.policy {
+            Some(PolicySpec::Arrival) => Policy::Arrival,
+            None if version.is_empty() => Policy::Arrival,
+            // a narrowed rule may drop the version of a `newest` source: those events apply as they come
+            Some(PolicySpec::Newest) if version.is_empty() && narrowed => Policy::Arrival,
+            Some(PolicySpec::Newest) if version.is_empty() => {
+                self.problem(key, "is `newest` without a version: state `version`, or use `arrival`".to_owned());
+                Policy::Arrival
+            }
+            _ => Policy::Newest { tie },
+        }
+    }
+
+    fn delete(&mut self, key: &str, spec: &DeleteSpec) -> Option<DeleteRule> {
+        let types = self.patterns(&format!("{key}.types"), &spec.types, false);
+        let field = match (&spec.from, &spec.equals) {
+            (Some(from), Some(equals)) => Some((self.reference(&format!("{key}.from"), from)?, equals.clone())),
+            (None, None) => None,
+            _ => {
+                self.problem(key, "states only one of `from` and `equals`: state both".to_owned());
+                None
+            }
+        };
+        Some(DeleteRule { types, field })
+    }
+
+    fn also(&mut self, index: usize, spec: &AlsoSpec) -> AlsoRule {
+        let key = format!("also[{index}]");
+        let each = spec.each.as_deref().and_then(|each| {
+            let pointer = each.strip_prefix("body:").map(|pointer| self.wants.body.add(pointer));
+            match pointer {
+                Some(Ok(slot)) => Some(slot),
+                Some(Err(message)) => {
+                    self.problem(&format!("{key}.each"), message);
+                    None
+                }
+                None => {
+                    self.problem(&format!("{key}.each"), "must be `body:/pointer` of an array".to_owned());
+                    None
+                }
+            }
+        });
+        let resource = self.resource(&format!("{key}.resource"), &spec.resource);
+        let version = spec.version.as_ref().map(|parts| self.version(&format!("{key}.version"), parts));
+        let reads_item = resource.id.iter().chain(&resource.kind).any(Reference::reads_item);
+        if spec.each.is_some() && !reads_item {
+            self.problem(
+                &key,
+                "has `each`, but its resource reads no `item:`: all items would be one resource".to_owned(),
+            );
+        }
+        if spec.each.is_none() && reads_item {
+            self.problem(&key, "reads `item:` without `each`: name the array".to_owned());
+        }
+        AlsoRule { each, resource, version }
+    }
+
+    fn volatile(&mut self, pointer: &str) -> Option<usize> {
+        let added = if pointer.is_empty() {
+            Err("would leave out the whole body".to_owned())
+        } else {
+            self.wants.body.add(pointer)
+        };
+        added.map_err(|message| self.problem("digest_without", message)).ok()
+    }
+
+    fn challenge(&mut self, spec: &ChallengeSpec) -> Option<ChallengeRule> {
+        let from = self.reference("challenge.from", &spec.from)?;
+        let echo = self.reference("challenge.echo", &spec.echo)?;
+        Some(ChallengeRule { from, equals: spec.equals.clone(), echo })
+    }
+
+    /// A header that nobody signed may not choose whose state changes.
+    fn unsigned_headers(&mut self, rules: &Rules, verifier: &Verifier) {
+        let mut checks: Vec<(&str, &Reference)> = Vec::new();
+        if let TenantRule::Signed(reference) = &rules.tenant {
+            checks.push(("tenant", reference));
+        }
+        let narrowed = rules.narrow.iter().filter_map(|(_, rule)| rule.resource.as_ref());
+        let also = rules.also.iter().map(|also| &also.resource);
+        for resource in rules.general.resource.iter().chain(narrowed).chain(also) {
+            checks.extend(resource.id.iter().chain(&resource.kind).map(|reference| ("resource", reference)));
+        }
+        let mut found = Vec::new();
+        for (key, reference) in checks {
+            if let Some(name) = reference.headers().find(|name| !verifier.signs_header(name)) {
+                found.push(Problem::new(
+                    key,
+                    format!("comes from the header `{name}`, which the signature does not cover: read it from the signed body"),
+                ));
+            }
+        }
+        self.problems.extend(found);
+    }
+
+    fn answer(&mut self, spec: &SourceSpec) -> Answer {
+        let answer = spec.answer.clone().unwrap_or_default();
+        let status = answer.status.unwrap_or(200);
+        if !(200..300).contains(&status) {
+            self.problem("answer.status", format!("is {status}: a taken event is answered 2xx"));
+        }
+        if answer.body.as_ref().is_some_and(|body| body.len() > 4096) {
+            self.problem("answer.body", "is longer than 4096 bytes".to_owned());
+        }
+        let kind = answer.content_type.unwrap_or_else(|| "text/plain; charset=utf-8".to_owned());
+        if kind.parse::<actix_web::http::header::HeaderValue>().is_err() {
+            self.problem("answer.content_type", "cannot be a header's value: correct it".to_owned());
+        }
+        Answer { status, body: answer.body.map(|body| (kind, Bytes::from(body))) }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let dots = text.bytes().all(|byte| byte == b'.');
+    !dots && text.len() <= NAME_BYTES_MAX && text.bytes().all(fits)
+}
+
+const fn precision(spec: Option<PrecisionSpec>) -> Precision {
+    match spec {
+        Some(PrecisionSpec::S) => Precision::Seconds,
+        Some(PrecisionSpec::Ms) => Precision::Millis,
+        Some(PrecisionSpec::Us) => Precision::Micros,
+        Some(PrecisionSpec::Ns) | None => Precision::Nanos,
+    }
+}
+
+/// What is kept beside the body: the content type, and the headers the rules read or the source names;
+/// never a signature or a credential.
+fn kept_headers(spec: &SourceSpec, rules: &Rules, verifier: &Verifier) -> Vec<HeaderName> {
+    let stated = spec.keep_headers.iter().flatten().filter_map(|name| name.parse().ok());
+    let state = std::iter::once(&rules.general).chain(rules.narrow.iter().map(|(_, rule)| rule));
+    let versions = state.flat_map(|rule| &rule.version).map(|part| &part.from);
+    let read = rules.key.iter().chain(&rules.kind).chain(versions).flat_map(Reference::headers).cloned();
+    let mut kept: Vec<HeaderName> = Vec::new();
+    for name in std::iter::once(actix_web::http::header::CONTENT_TYPE).chain(read).chain(stated) {
+        let secret = NEVER_KEPT.contains(&name.as_str()) || verifier.signature_headers().any(|header| *header == name);
+        if !secret && !kept.contains(&name) {
+            kept.push(name);
+        }
+    }
+    kept
+}

@@ -1,0 +1,104 @@
+//! The presets: senders described as data, compiled in from `presets/*.toml`, each named and never guessed.
+
+use std::sync::LazyLock;
+
+use super::Problem;
+use super::spec::{SourceSpec, VerifySpec};
+
+/// Name and text of every preset.
+const TEXTS: [(&str, &str); 6] = [
+    ("standard-webhooks", include_str!("presets/standard-webhooks.toml")),
+    ("svix", include_str!("presets/svix.toml")),
+    ("stripe", include_str!("presets/stripe.toml")),
+    ("github", include_str!("presets/github.toml")),
+    ("shopify", include_str!("presets/shopify.toml")),
+    ("slack", include_str!("presets/slack.toml")),
+];
+
+static PRESETS: LazyLock<Vec<(&str, Result<SourceSpec, String>)>> = LazyLock::new(|| {
+    TEXTS.iter().map(|(name, text)| (*name, toml::from_str(text).map_err(|error| error.to_string()))).collect()
+});
+
+/// The names of all presets.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TEXTS.iter().map(|(name, _)| *name)
+}
+
+impl SourceSpec {
+    /// This source with the fields it leaves out filled in from its preset.
+    pub fn with_preset(&self) -> Result<Self, Problem> {
+        let Some(name) = &self.preset else { return Ok(self.clone()) };
+        let Some((_, preset)) = PRESETS.iter().find(|(known, _)| known == name) else {
+            let known = names().collect::<Vec<_>>().join(", ");
+            return Err(Problem::new("preset", format!("is {name:?}, which is none of {known}: correct it")));
+        };
+        let preset =
+            preset.as_ref().map_err(|error| Problem::new("preset", format!("{name:?} is damaged: {error}")))?;
+        Ok(overlay(self.clone(), preset))
+    }
+}
+
+fn overlay(own: SourceSpec, preset: &SourceSpec) -> SourceSpec {
+    macro_rules! or_preset {
+        ($($field:ident)*) => {
+            SourceSpec {
+                name: own.name,
+                preset: own.preset,
+                secrets: own.secrets,
+                tenants: own.tenants,
+                verify: overlay_verify(own.verify, preset.verify.as_ref()),
+                $($field: own.$field.or_else(|| preset.$field.clone()),)*
+            }
+        };
+    }
+    or_preset!(
+        allow_weak_secret key kind tenant resource version on_missing_version order types pings delete also narrow
+        form_json digest_without keep_headers on_unusable challenge max_body content_types answer rate
+    )
+}
+
+/// A `verify` table with a scheme of its own stands alone; one without changes the preset's.
+fn overlay_verify(own: Option<VerifySpec>, preset: Option<&VerifySpec>) -> Option<VerifySpec> {
+    let (own, preset) = match (own, preset) {
+        (Some(own), Some(preset)) if own.scheme.is_none() => (own, preset),
+        (own, preset) => return own.or_else(|| preset.cloned()),
+    };
+    macro_rules! or_preset {
+        ($($field:ident)*) => {
+            VerifySpec { $($field: own.$field.or_else(|| preset.$field.clone()),)* }
+        };
+    }
+    Some(or_preset!(scheme header format encoding signed timestamp unit window id secret secret_prefix origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_whole() {
+        for name in names() {
+            let spec = SourceSpec { preset: Some(name.to_owned()), ..SourceSpec::default() };
+            let spec = spec.with_preset().expect("a preset");
+            assert!(spec.verify.is_some() && spec.key.is_some() && spec.kind.is_some(), "{name}");
+            assert!(spec.name.is_empty() && spec.secrets.is_empty(), "{name} states what is the source's own");
+        }
+    }
+
+    #[test]
+    fn own_fields_win_and_a_verify_table_without_a_scheme_changes_only_what_it_states() {
+        let own: SourceSpec =
+            toml::from_str("preset = 'stripe'\nkey = 'body:/x'\nverify = { window = '10m' }").expect("TOML");
+        let spec = own.with_preset().expect("a preset");
+        assert_eq!(spec.key, own.key);
+        let verify = spec.verify.expect("a verify table");
+        assert_eq!(verify.window.map(|window| window.0.as_secs()), Some(600));
+        assert!(verify.format.is_some() && verify.scheme.is_some());
+    }
+
+    #[test]
+    fn an_unknown_preset_names_the_known_ones() {
+        let spec = SourceSpec { preset: Some("strype".to_owned()), ..SourceSpec::default() };
+        assert!(spec.with_preset().expect_err("a problem").to_string().contains("stripe"));
+    }
+}

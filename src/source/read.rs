@@ -1,0 +1,322 @@
+//! From a verified request to an [`Event`], a handshake's answer, or an [`Unusable`] with its reason.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use bytes::Bytes;
+use smallvec::SmallVec;
+use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource, Unusable};
+use tidegate_actors::rules::key::{BodyDigest, Key, KeyError};
+
+use super::form::{self, FormFault};
+use super::json::{self, JsonFault, Values, Wanted};
+use super::reference::Found;
+use super::rules::{
+    AlsoRule, CHALLENGE, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule, VersionPart, version,
+};
+use super::verify::trimmed;
+use super::{ChallengeAnswer, Reading, Request, Source, Verified, digest};
+
+/// The most resources of one event.
+const GUARDS_MAX: usize = 64;
+/// The most bytes of a kept header's value, and of all kept headers.
+const HEADER_BYTES_MAX: usize = 1024;
+const HEADERS_BYTES_MAX: usize = 8 * 1024;
+/// The most bytes of a challenge that is echoed.
+const CHALLENGE_BYTES_MAX: usize = 512;
+
+type Guards = SmallVec<[Guard; 1]>;
+
+impl Source {
+    /// Reads a request that [`Source::verify`] let pass.
+    #[must_use]
+    pub fn read(&self, request: &Request<'_>, verified: &Verified, id: EventId) -> Reading {
+        if request.body.is_empty() {
+            return Reading::Empty;
+        }
+        let tenant: Arc<str> = verified.tenant.clone().unwrap_or_else(|| Arc::from(""));
+        self.try_read(request, &tenant, id).unwrap_or_else(|flaw| {
+            Reading::Unusable(Unusable {
+                id,
+                received_at_ms: request.now_ms,
+                source: self.name.clone(),
+                tenant,
+                code: flaw.code,
+                reason: flaw.reason,
+                digest: BodyDigest::of(request.body),
+                headers: self.kept(request.headers),
+                body: request.body.clone(),
+            })
+        })
+    }
+
+    fn try_read(&self, request: &Request<'_>, tenant: &Arc<str>, id: EventId) -> Result<Reading, Flaw> {
+        let rules = &self.rules;
+        let as_form = is_form(request.headers);
+        let wanted: &[String] = if as_form { &rules.wants.fields } else { &[] };
+        let fields = form::read(request.body, wanted).map_err(form_flaw)?;
+        let text: Option<&str> = match rules.form_json {
+            Some(field) if as_form => fields.get(field).and_then(Option::as_deref),
+            _ if rules.wants.body.is_empty() => None,
+            _ => Some(body_text(request.body)?),
+        };
+        let body = pick(&rules.wants.body, text)?;
+        let mut field_json: Vec<Vec<Option<&str>>> = Vec::new();
+        for (field, wanted) in &rules.wants.field_json {
+            field_json.push(pick(wanted, fields.get(*field).and_then(Option::as_deref))?.into_vec());
+        }
+        let untyped = Found {
+            headers: request.headers,
+            raw: request.body,
+            body: &body,
+            fields: &fields,
+            field_json: &field_json,
+            item: &[],
+            kind: "",
+        };
+        if let Some(answer) = self.challenge(&untyped)? {
+            return Ok(Reading::Reply(answer));
+        }
+        let kind = self.kind(&untyped)?;
+        let found = Found { kind: &kind, ..untyped };
+        let (tenant, known) = self.tenant(&found, tenant)?;
+        let key = self.key(&found, &tenant)?;
+        let state = rules.state(&kind);
+        let intent = self.intent(&kind, known);
+        let guards = match intent {
+            Intent::Apply => self.guards(state, &found, &tenant)?,
+            Intent::Ignore(_) => Guards::new(),
+        };
+        let deletes =
+            intent == Intent::Apply && state.delete.as_ref().map_or(Ok(false), |rule| rule.applies(&found))?;
+        Ok(Reading::Event(Event {
+            id,
+            received_at_ms: request.now_ms,
+            source: self.name.clone(),
+            tenant,
+            key,
+            digest: self.digest(request.body, text, &body),
+            guards,
+            policy: state.policy,
+            deletes,
+            intent,
+            headers: self.kept(request.headers),
+            body: request.body.clone(),
+            kind,
+        }))
+    }
+
+    fn challenge(&self, found: &Found<'_>) -> Result<Option<ChallengeAnswer>, Flaw> {
+        let Some(rule) = &self.rules.challenge else { return Ok(None) };
+        let asked = rule.from.text(found).ok().flatten();
+        if asked.as_deref() != Some(rule.equals.as_str()) {
+            return Ok(None);
+        }
+        let echo = CHALLENGE.text(&rule.echo, found)?.unwrap_or_default();
+        // only what looks like a token is sent back: an echo must not carry someone else's text
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=');
+        if echo.is_empty() || echo.len() > CHALLENGE_BYTES_MAX || !echo.bytes().all(is_token) {
+            let from = &rule.echo.text;
+            return Err(Flaw::new("challenge-malformed", format!("the challenge at `{from}` is missing or no token")));
+        }
+        Ok(Some(ChallengeAnswer { body: Bytes::from(echo.into_owned()) }))
+    }
+
+    fn kind(&self, found: &Found<'_>) -> Result<String, Flaw> {
+        let mut kind = String::new();
+        for reference in &self.rules.kind {
+            let Some(part) = TYPE.text(reference, found)? else { continue };
+            if !kind.is_empty() {
+                kind.push('.');
+            }
+            kind.push_str(&part);
+        }
+        TYPE.check(&kind)?;
+        Ok(kind)
+    }
+
+    /// The tenant, and whether the source takes it.
+    fn tenant(&self, found: &Found<'_>, by_path: &Arc<str>) -> Result<(Arc<str>, bool), Flaw> {
+        let TenantRule::Signed(reference) = &self.rules.tenant else { return Ok((by_path.clone(), true)) };
+        let Some(name) = TENANT.text(reference, found)? else {
+            let from = &reference.text;
+            return Err(Flaw::new("tenant-missing", format!("the tenant at `{from}` is missing: correct `tenant`")));
+        };
+        TENANT.check(&name)?;
+        Ok(match self.rules.tenants.get(&*name) {
+            Some(known) => (known.clone(), true),
+            None => (Arc::from(&*name), self.rules.tenants.is_empty()),
+        })
+    }
+
+    fn key(&self, found: &Found<'_>, tenant: &str) -> Result<Key, Flaw> {
+        let mut parts = SmallVec::<[Cow<'_, str>; 4]>::new();
+        for reference in &self.rules.key {
+            let Some(part) = KEY.text(reference, found)? else {
+                let from = &reference.text;
+                return Err(Flaw::new(
+                    "key-missing",
+                    format!("the key at `{from}` is missing: correct `key` of the source, or ask the sender for an id"),
+                ));
+            };
+            parts.push(part);
+        }
+        Key::new(&self.name, tenant, parts.iter().map(|part| &**part)).map_err(|error| {
+            let code = match error {
+                KeyError::Empty => "key-missing",
+                KeyError::Blank => "key-blank",
+                KeyError::TooLong => "key-too-long",
+                KeyError::Control => "key-not-text",
+                KeyError::TooManyParts => "key-too-many-parts",
+            };
+            Flaw::new(code, format!("{error}: correct `key` of the source, or ask the sender for a usable id"))
+        })
+    }
+
+    fn intent(&self, kind: &str, known_tenant: bool) -> Intent {
+        if self.rules.pings.matches(kind) {
+            return Intent::Ignore(Ignored::Ping);
+        }
+        if !known_tenant {
+            return Intent::Ignore(Ignored::UnknownTenant);
+        }
+        match &self.rules.types {
+            Some(types) if !types.matches(kind) => Intent::Ignore(Ignored::UnwantedType),
+            _ => Intent::Apply,
+        }
+    }
+
+    fn guards(&self, state: &StateRule, found: &Found<'_>, tenant: &str) -> Result<Guards, Flaw> {
+        let mut guards = Guards::new();
+        if let Some(rule) = &state.resource {
+            self.guard(&mut guards, rule, &state.version, found, tenant)?;
+        }
+        for also in &self.rules.also {
+            let parts = also.version.as_ref().unwrap_or(&state.version);
+            self.also(&mut guards, also, parts, found, tenant)?;
+        }
+        Ok(guards)
+    }
+
+    fn also(
+        &self,
+        guards: &mut Guards,
+        also: &AlsoRule,
+        parts: &[VersionPart],
+        found: &Found<'_>,
+        tenant: &str,
+    ) -> Result<(), Flaw> {
+        let Some(slot) = also.each else { return self.guard(guards, &also.resource, parts, found, tenant) };
+        let Some(raw) = found.body.get(slot).copied().flatten().filter(|raw| *raw != "null") else { return Ok(()) };
+        let items = json::items(raw, GUARDS_MAX).ok_or_else(|| {
+            Flaw::new(
+                "resource-not-an-array",
+                format!("the resources of `also.each` are no array of at most {GUARDS_MAX} items: correct `also`"),
+            )
+        })?;
+        for item in items {
+            let item = self.rules.wants.item.read(item).map_err(json_flaw)?;
+            self.guard(guards, &also.resource, parts, &Found { item: &item, ..*found }, tenant)?;
+        }
+        Ok(())
+    }
+
+    fn guard(
+        &self,
+        guards: &mut Guards,
+        rule: &ResourceRule,
+        parts: &[VersionPart],
+        found: &Found<'_>,
+        tenant: &str,
+    ) -> Result<(), Flaw> {
+        // an event without a resource passes unguarded
+        let Some(kind) = RESOURCE.joined(&rule.kind, found)? else { return Ok(()) };
+        let Some(id) = RESOURCE.joined(&rule.id, found)? else { return Ok(()) };
+        let version = version(parts, found)?;
+        if version.is_none() && !parts.is_empty() && self.rules.quarantine_missing_version {
+            let from = parts.iter().map(|part| part.from.text.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Flaw::new(
+                "version-missing",
+                format!(
+                    "the version at `{from}` is missing: correct `version`, or state on_missing_version = \"arrival\""
+                ),
+            ));
+        }
+        let resource = Resource::new(&self.name, tenant, kind, id);
+        if guards.iter().any(|guard| guard.resource.hash == resource.hash) {
+            return Ok(());
+        }
+        if guards.len() == GUARDS_MAX {
+            return Err(Flaw::new("resource-too-many", format!("the event changes more than {GUARDS_MAX} resources")));
+        }
+        guards.push(Guard { resource, version });
+        Ok(())
+    }
+
+    fn digest(&self, raw: &[u8], text: Option<&str>, body: &Values<'_>) -> BodyDigest {
+        let volatile = || self.rules.volatile.iter().filter_map(|&slot| body[slot]);
+        match text {
+            Some(text) if volatile().next().is_some() => digest::without(text, volatile()),
+            _ => BodyDigest::of(raw),
+        }
+    }
+
+    /// The headers worth keeping, as a JSON object; bounded, and without what is not text.
+    fn kept(&self, headers: &HeaderMap) -> Bytes {
+        let mut json = Vec::with_capacity(160);
+        json.push(b'{');
+        for name in &self.rules.kept {
+            let Some(value) = headers.get(name).and_then(|value| value.to_str().ok()) else { continue };
+            if value.len() > HEADER_BYTES_MAX || json.len() + value.len() > HEADERS_BYTES_MAX {
+                continue;
+            }
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            // writing into memory cannot fail, and texts always have a JSON form
+            let _ = serde_json::to_writer(&mut json, name.as_str());
+            json.push(b':');
+            let _ = serde_json::to_writer(&mut json, value);
+        }
+        json.push(b'}');
+        Bytes::from(json)
+    }
+}
+
+fn pick<'a>(wanted: &Wanted, text: Option<&'a str>) -> Result<Values<'a>, Flaw> {
+    text.map_or_else(|| Ok(wanted.absent()), |text| wanted.read(text).map_err(json_flaw))
+}
+
+fn body_text(body: &[u8]) -> Result<&str, Flaw> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let at = error.valid_up_to();
+        Flaw::new("body-not-text", format!("the body is not UTF-8 from byte {at} on: ask the sender for UTF-8"))
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+fn json_flaw(fault: JsonFault) -> Flaw {
+    match fault {
+        JsonFault::NotJson(error) => Flaw::new("body-not-json", format!("the body is not JSON: {error}")),
+        JsonFault::Duplicate(name) => Flaw::new(
+            "body-duplicate-key",
+            format!("the needed key {name:?} stands twice in one object, and readers differ on which one counts"),
+        ),
+    }
+}
+
+fn form_flaw(fault: FormFault) -> Flaw {
+    match fault {
+        FormFault::Duplicate(name) => {
+            Flaw::new("body-duplicate-key", format!("the needed form field {name:?} came twice"))
+        }
+        FormFault::NotText(name) => Flaw::new("body-not-text", format!("the form field {name:?} is not UTF-8")),
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    const FORM: &[u8] = b"application/x-www-form-urlencoded";
+    let value = headers.get(CONTENT_TYPE).map(trimmed).unwrap_or_default();
+    value.len() >= FORM.len() && value[..FORM.len()].eq_ignore_ascii_case(FORM)
+}
