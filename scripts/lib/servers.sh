@@ -125,12 +125,12 @@ servers_close() {
     return 0
 }
 
-# Keeps the logs of a failed run, drops everything else.
+# Keeps the logs of a run that failed by itself, drops everything else.
 servers_finish() {
     trap - EXIT INT TERM HUP
     servers_close
     find "$SERVERS_DIR" -mindepth 1 -maxdepth 1 ! -name logs -exec rm -rf {} +
-    if [ "$1" = 0 ]; then
+    if [ "$1" = 0 ] || [ "$1" = 130 ] || [ "$1" = 143 ]; then
         rm -rf "$SERVERS_DIR"
     else
         say "the servers' logs are kept in $SERVERS_DIR/logs"
