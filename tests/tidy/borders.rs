@@ -74,9 +74,9 @@ fn adapters_do_not_know_the_web_server_nor_each_other() {
         &["crate::http", "crate::store", "crate::cache", "crate::app"],
     );
     keep_out(
-        "settings know no adapter",
+        "settings open no adapter",
         &["src/config"],
         &[],
-        &["crate::http", "crate::store", "crate::cache", "crate::app"],
+        &["crate::http", "store::open", "cache::open", "crate::app"],
     );
 }
