@@ -13,6 +13,7 @@ use tidegate_actors::ports::{Reader, Store};
 
 pub mod postgres;
 pub mod sql;
+pub mod sqlite;
 
 /// How the store is opened and how long it remembers.
 #[derive(Clone)]
@@ -83,6 +84,7 @@ pub enum OpenError {
 pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
     match scheme(&settings.url) {
         Some("postgres" | "postgresql") => postgres::open(settings).await,
+        Some("sqlite") => sqlite::open(settings).await,
         Some(other) => Err(OpenError::Url(format!("{other:?} is no known store; use `postgres://` or `sqlite:`"))),
         None => Err(OpenError::Url("it has no scheme; use `postgres://` or `sqlite:`".to_owned())),
     }
@@ -92,6 +94,7 @@ pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
 pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, OpenError> {
     match scheme(&settings.url) {
         Some("postgres" | "postgresql") => postgres::open_reader(settings).await,
+        Some("sqlite") => Ok(Arc::new(sqlite::open_reader(settings).await?)),
         Some(other) => Err(OpenError::Url(format!("{other:?} is no known store; use `postgres://` or `sqlite:`"))),
         None => Err(OpenError::Url("it has no scheme; use `postgres://` or `sqlite:`".to_owned())),
     }

@@ -1,0 +1,46 @@
+//! The ring of key tables and the retention of events, by a clock the test drives.
+
+use tidegate_actors::ports::{Outcome, Reader as _, Store as _};
+use tidegate_actors::rules::event::Verdict;
+
+use crate::world::{DAY_MS, Folder, commit, event};
+
+#[tokio::test]
+async fn a_key_is_kept_for_its_window_and_forgotten_after_it() {
+    let folder = Folder::new();
+    let store = folder.store().await;
+    let start = store.pulse().await.expect("a pulse").now_ms;
+    let first = event("a", "r", 1, start, b"{}");
+    commit(&store, std::slice::from_ref(&first)).await;
+
+    // the window of 10 days is two tables of 5 days each
+    let mut rotations = 0;
+    for day in 1..=10 {
+        rotations += u32::from(store.upkeep_at(start + day * DAY_MS).await.expect("upkeep").keys_rotated);
+        let again = commit(&store, &[event("a", "r", 1, start + day * DAY_MS, b"{}")]).await;
+        assert_eq!(again, [Outcome::Duplicate { first: first.id, conflict: false }], "day {day}");
+    }
+    assert_eq!(rotations, 1, "the turns come on days 6 and 12");
+    for day in 11..=17 {
+        store.upkeep_at(start + day * DAY_MS).await.expect("upkeep");
+    }
+    let late = commit(&store, &[event("a", "r", 1, start + 17 * DAY_MS, b"{}")]).await;
+    assert_eq!(late, [Outcome::Stale { tie: true }], "the key is forgotten, the stored version is not");
+}
+
+#[tokio::test]
+async fn events_are_dropped_when_they_outlive_their_retention_and_no_earlier() {
+    let folder = Folder::new();
+    let (store, reader) = (folder.store().await, folder.reader().await);
+    let start = store.pulse().await.expect("a pulse").now_ms;
+    let old: Vec<_> = (0..1_200).map(|n| event(&format!("old{n}"), "r", n + 1, start, b"{}")).collect();
+    for chunk in old.chunks(400) {
+        commit(&store, chunk).await;
+    }
+    commit(&store, &[event("new", "r", 5_000, start + 9 * DAY_MS, b"{}")]).await;
+
+    assert_eq!(store.upkeep_at(start + 10 * DAY_MS).await.expect("upkeep").dropped, 0);
+    store.upkeep_at(start + 10 * DAY_MS + 1).await.expect("upkeep");
+    assert_eq!(reader.counts().await.expect("counts").events, [(Verdict::Applied, 1)]);
+    assert_eq!(reader.counts().await.expect("counts").resources, 1);
+}

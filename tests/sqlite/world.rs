@@ -1,0 +1,85 @@
+//! A database in a folder of its own, and events to put into it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tidegate::store::sqlite::{SqliteReader, SqliteStore, open_reader};
+use tidegate::store::{OpenError, StoreSettings};
+use tidegate_actors::ports::{Outcome, Store as _};
+use tidegate_actors::rules::event::{Event, EventId, Guard, Intent, Resource};
+use tidegate_actors::rules::key::{BodyDigest, Key};
+use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::version::Version;
+use uuid::Uuid;
+
+pub(crate) const DAY_MS: i64 = 86_400_000;
+
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder for the database"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path().join("data/tidegate.db")
+    }
+
+    pub(crate) async fn open(&self) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open(&settings(&self.database())).await
+    }
+
+    pub(crate) async fn store(&self) -> SqliteStore {
+        self.open().await.expect("the database opens")
+    }
+
+    pub(crate) async fn reader(&self) -> SqliteReader {
+        open_reader(&settings(&self.database())).await.expect("the database opens for reading")
+    }
+}
+
+pub(crate) fn settings(database: &Path) -> StoreSettings {
+    StoreSettings {
+        keys_window: Duration::from_secs(10 * 86_400),
+        events_retention: Duration::from_secs(10 * 86_400),
+        ..StoreSettings::of(format!("sqlite:{}", database.display()))
+    }
+}
+
+/// An event of resource `r` with a time-ordered id.
+pub(crate) fn event(key: &str, resource: &str, version: u64, received_at_ms: i64, body: &[u8]) -> Event {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&received_at_ms.to_be_bytes()[2..]);
+    id[6] = 0x70;
+    id[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+    id[12..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    let resource = Resource::new("shop", "", "order".into(), resource.into());
+    let version = Some(Version::integer(&version.to_string()).expect("a version"));
+    Event {
+        id: EventId(Uuid::from_bytes(id)),
+        received_at_ms,
+        source: "shop".into(),
+        tenant: "".into(),
+        key: Key::new("shop", "", [key]).expect("a key"),
+        digest: BodyDigest::of(body),
+        kind: "order.updated".into(),
+        guards: [Guard { resource, version }].into_iter().collect(),
+        policy: Policy::Newest { tie: Tie::Keep },
+        deletes: false,
+        intent: Intent::Apply,
+        headers: "{}".into(),
+        body: body.to_vec().into(),
+    }
+}
+
+pub(crate) async fn commit(store: &SqliteStore, batch: &[Event]) -> Vec<Outcome> {
+    let mut session = store.open().await.expect("a session");
+    session.commit(batch).await.expect("a commit").outcomes
+}
