@@ -1,6 +1,7 @@
 //! Tidegate: the adapters around the engine, their wiring and the command line.
 
 pub mod cache;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod source;

@@ -14,7 +14,7 @@ use super::secret::{Environment, SecretRef};
 use super::spec_faults;
 use crate::clock::SystemClock;
 use crate::source::spec::SecretSpec;
-use crate::source::{ResolvedSecret, SourceSpec};
+use crate::source::{ResolvedSecret, Source, SourceSpec};
 
 /// The most sources one process serves.
 const SOURCES_MAX: usize = 10_000;
@@ -79,7 +79,15 @@ impl<'a> Sources<'a> {
             }
         };
         let Some(spec) = spec_faults::read(&key, table, &mut self.problems) else { return };
+        let before = self.problems.len();
         let secrets = self.secrets(&key, &spec, enabled);
+        // Secrets that are wrong were told already; those of a source that is off are not there to be judged.
+        let judge_secrets = enabled && self.problems.len() == before;
+        for problem in Source::compile(&spec, &secrets).err().unwrap_or_default() {
+            if judge_secrets || !problem.key.contains("secrets") {
+                self.problem(&joined(&key, &problem.key), problem.message);
+            }
+        }
         self.entries.push(SourceEntry { key, spec, enabled, secrets });
     }
 

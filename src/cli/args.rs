@@ -1,0 +1,203 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use tidegate_actors::rules::event::Verdict;
+use uuid::Uuid;
+
+const EXAMPLES: &str = "\
+Try it:
+  tidegate                             serve with the compiled-in settings: SQLite, source \"demo\"
+  tidegate send demo                   in a second terminal: sign and post one event
+  tidegate send demo --count 2000 --shuffle --duplicate 0.3 --concurrency 32
+  tidegate events                      what came in, and what became of it
+  tidegate resources                   the newest version of everything
+
+Set it up:
+  tidegate check --config my.toml      everything that is wrong with the settings, at once
+  tidegate serve --config my.toml      config.toml documents every setting
+  TIDEGATE_STORE__URL=postgres://tidegate@localhost/tidegate tidegate
+
+Exit codes:
+  0  all went well
+  1  the answer is no: problems found, events refused, nothing by that name
+  2  arguments or settings are wrong; nothing was done
+  3  the server or the store could not be reached";
+
+/// Takes webhooks in once, in order, durably.
+///
+/// Tidegate stands in front of your application. It verifies each webhook's signature, recognises repeats
+/// by the event's idempotency key, guards each resource with its stored version so that a late event never
+/// overwrites a newer state, and answers 2xx only when all of that is committed.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// A settings file; what it does not state keeps its default.
+    #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+
+    /// What to do; `serve` when left out.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Take webhooks in until told to stop (the default)
+    Serve,
+    /// Report every problem of the settings at once, or what they mean
+    Check(CheckArgs),
+    /// Sign events as the source's sender would, post them, and count the answers
+    Send(SendArgs),
+    /// List the events that came in, newest first, or show one
+    Events(EventsArgs),
+    /// List resources with their stored versions, or show one with its events
+    Resources(ResourcesArgs),
+    /// List the requests that are authentic but unusable, newest first, or show one
+    Quarantine(QuarantineArgs),
+}
+
+/// `check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Also try to reach the store and the cache
+    #[arg(long)]
+    pub connect: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `send`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A seed makes the same events again, so a second run with the same seed is all duplicates. Answers 429 and 503 are
+tried again after their Retry-After, as a sender would.
+
+Exit codes: 0 all answered 2xx, 1 some refused, 2 arguments or settings wrong, 3 the server could not be reached.")]
+pub struct SendArgs {
+    /// The source to send to, by its name in the settings
+    pub source: String,
+    /// How many different events
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub count: u32,
+    /// Over how many resources to spread them [default: a tenth of the count]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub resources: Option<u32>,
+    /// How many versions each resource goes through, instead of --resources
+    #[arg(long, value_name = "N", conflicts_with = "resources", value_parser = clap::value_parser!(u32).range(1..))]
+    pub versions: Option<u32>,
+    /// Send in random order, so that old versions come late
+    #[arg(long)]
+    pub shuffle: bool,
+    /// Send this share of the events twice, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub duplicate: f64,
+    /// How many requests are under way at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub concurrency: u16,
+    /// The most requests a second [default: as fast as they are answered]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
+    /// How often a 429, a 503 or a broken connection is tried again
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=20))]
+    pub retries: u8,
+    /// Send the bytes of this file in place of a generated body
+    #[arg(long, value_name = "BODY", conflicts_with_all = ["resources", "versions", "duplicate"])]
+    pub file: Option<PathBuf>,
+    /// Send this header too, such as "X-GitHub-Event: ping"; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The tenant inside the source
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Where the server is [default: server.listen of the settings]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Makes the same events again [default: random]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Paging and form, for all lists.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// How many rows at most, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// Go on behind this row: the id a list ends with
+    #[arg(long, value_name = "ID")]
+    pub after: Option<Uuid>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `events`
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Show this event with its headers and body
+    pub id: Option<Uuid>,
+    /// Only of this source
+    #[arg(long, conflicts_with = "id")]
+    pub source: Option<String>,
+    /// Only with this verdict: applied, duplicate (conflicts kept aside), stale or ignored
+    #[arg(long, conflicts_with = "id", value_parser = verdict)]
+    pub verdict: Option<Verdict>,
+    /// Only with this idempotency key
+    #[arg(long, conflicts_with = "id")]
+    pub key: Option<String>,
+    /// Only of this resource
+    #[arg(long, conflicts_with = "id", num_args = 2, value_names = ["TYPE", "ID"])]
+    pub resource: Option<Vec<String>>,
+    /// Write the body's bytes as they are, and nothing else
+    #[arg(long, requires = "id")]
+    pub raw: bool,
+    /// Paging and form.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// `resources`
+#[derive(Debug, Args)]
+pub struct ResourcesArgs {
+    /// Only of this source; with TYPE and ID: show that resource with its newest events
+    pub source: Option<String>,
+    /// Only of this type
+    #[arg(value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// This one
+    pub id: Option<String>,
+    /// The tenant inside the source, when one resource is shown
+    #[arg(long, default_value = "")]
+    pub tenant: String,
+    /// Paging and form.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// `quarantine`
+#[derive(Debug, Args)]
+pub struct QuarantineArgs {
+    /// Show this request with its body
+    pub id: Option<Uuid>,
+    /// Write the body's bytes as they are, and nothing else
+    #[arg(long, requires = "id")]
+    pub raw: bool,
+    /// Paging and form.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "it must be 0 to 1".to_owned())
+}
+
+fn verdict(text: &str) -> Result<Verdict, String> {
+    Verdict::from_word(text).ok_or_else(|| "it must be applied, duplicate, stale or ignored".to_owned())
+}
