@@ -49,12 +49,22 @@ async fn step(connection: &mut PgConnection, migration: &Migration) -> Result<()
 
 /// The version of the tables; 0 where there are none.
 async fn version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
-    let there: bool =
-        sqlx::query_scalar("SELECT to_regclass('tidegate.meta') IS NOT NULL").fetch_one(&mut *connection).await?;
-    if !there {
+    if !exists(connection, "meta").await? {
         return Ok(0);
     }
     sqlx::query_scalar("SELECT schema_version FROM tidegate.meta WHERE one").fetch_one(connection).await
+}
+
+/// Whether there is a table of this name. Read from the catalog: `to_regclass` may answer from what the server session
+/// remembers, and miss what another node made while this one waited for the lock.
+pub(crate) async fn exists(connection: &mut PgConnection, table: &str) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                        WHERE n.nspname = 'tidegate' AND c.relname = $1)",
+    )
+    .bind(table)
+    .fetch_one(connection)
+    .await
 }
 
 async fn schema_exists(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {

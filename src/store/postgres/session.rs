@@ -1,5 +1,6 @@
 //! A writer's session: one connection, opened on the writer's own runtime, never pooled.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ impl PgSession {
     async fn commit_batch(&mut self, batch: &[Event]) -> Result<Vec<Outcome>, StoreError> {
         let folded = fold(batch);
         let mut outcomes: Vec<Option<Outcome>> = vec![None; batch.len()];
+        // Claims that were there before this batch, by the index of the event that met them.
+        let mut met: HashMap<usize, Claim> = HashMap::new();
         // What part of the batch is durable already: then no later fault means "nothing was stored".
         let mut stored = false;
         let mut open = folded.distinct;
@@ -79,7 +82,7 @@ impl PgSession {
             if open.is_empty() {
                 break;
             }
-            match self.try_commit(batch, &mut open, &mut outcomes, &mut stored).await {
+            match self.try_commit(batch, &mut open, &mut outcomes, &mut met, &mut stored).await {
                 Ok(()) => {}
                 Err(Fault::Redo(text)) => rival = text,
                 Err(Fault::Ends(error)) => return Err(weigh(error, stored)),
@@ -90,12 +93,7 @@ impl PgSession {
             return Err(weigh(StoreError::Unavailable(text), stored));
         }
         for (index, first) in folded.repeats {
-            let claim = match outcomes[first] {
-                Some(Outcome::Duplicate { first: id, conflict: false }) => {
-                    Claim { first: id, digest: batch[first].digest }
-                }
-                _ => Claim::of(&batch[first]),
-            };
+            let claim = met.get(&first).copied().unwrap_or_else(|| Claim::of(&batch[first]));
             outcomes[index] = Some(claim.meets(&batch[index]));
         }
         let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();
@@ -112,6 +110,7 @@ impl PgSession {
         batch: &[Event],
         open: &mut Vec<usize>,
         outcomes: &mut [Option<Outcome>],
+        met: &mut HashMap<usize, Claim>,
         stored: &mut bool,
     ) -> Result<(), Fault> {
         let by_guard = self.way == Way::Cheapest && plain::allows(batch, open);
@@ -130,7 +129,9 @@ impl PgSession {
         }
         let claims = repeats::find(&mut self.connection, batch, open).await?;
         for &index in open.iter() {
-            outcomes[index] = claims.found.get(&batch[index].key.hash).map(|claim| claim.meets(&batch[index]));
+            let Some(&claim) = claims.found.get(&batch[index].key.hash) else { continue };
+            outcomes[index] = Some(claim.meets(&batch[index]));
+            met.insert(index, claim);
         }
         open.retain(|&index| outcomes[index].is_none());
         if claims.slot != self.statements.slot {

@@ -14,6 +14,7 @@ use tidegate_actors::ports::{StoreError, Upkeep};
 use uuid::Uuid;
 
 use super::errors::unavailable;
+use super::migrate::exists;
 
 /// Taken by whoever looks after the tables: "tideward" as a number.
 const LOCK: i64 = 0x7469_6465_7761_7264;
@@ -121,10 +122,6 @@ async fn make_day(connection: &mut PgConnection, day_ms: i64) -> Result<(), sqlx
     );
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
     transaction.commit().await
-}
-
-async fn exists(connection: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT to_regclass('tidegate.' || $1) IS NOT NULL").bind(name).fetch_one(connection).await
 }
 
 /// Drops days that ended before the retention, and such rows of the tables without days.
