@@ -10,27 +10,27 @@ use tidegate_actors::rules::order::{Policy, Tie};
 use tidegate_actors::rules::version::Version;
 use uuid::Uuid;
 
-pub const APPLIED: Outcome = Outcome::Applied { tie: false };
-pub const APPLIED_TIE: Outcome = Outcome::Applied { tie: true };
-pub const STALE: Outcome = Outcome::Stale { tie: false };
-pub const STALE_TIE: Outcome = Outcome::Stale { tie: true };
+pub(crate) const APPLIED: Outcome = Outcome::Applied { tie: false };
+pub(crate) const APPLIED_TIE: Outcome = Outcome::Applied { tie: true };
+pub(crate) const STALE: Outcome = Outcome::Stale { tie: false };
+pub(crate) const STALE_TIE: Outcome = Outcome::Stale { tie: true };
 
 /// The outcome of meeting the claim of `first` with the same bytes.
-pub fn duplicate_of(first: &Event) -> Outcome {
+pub(crate) fn duplicate_of(first: &Event) -> Outcome {
     Outcome::Duplicate { first: first.id, conflict: false }
 }
 
 /// The outcome of meeting the claim of `first` with other bytes.
-pub fn conflict_with(first: &Event) -> Outcome {
+pub(crate) fn conflict_with(first: &Event) -> Outcome {
     Outcome::Duplicate { first: first.id, conflict: true }
 }
 
 /// An event of source `shop` without a resource.
-pub fn event(key: &str) -> Event {
+pub(crate) fn event(key: &str) -> Event {
     event_of("shop", "", key)
 }
 
-pub fn event_of(source: &str, tenant: &str, key: &str) -> Event {
+pub(crate) fn event_of(source: &str, tenant: &str, key: &str) -> Event {
     let body = Bytes::from(format!("{{\"key\":{key:?}}}"));
     let id = fresh_id();
     Event {
@@ -53,7 +53,7 @@ pub fn event_of(source: &str, tenant: &str, key: &str) -> Event {
 static CLOCK: SystemClock = SystemClock::new();
 
 /// A fresh, time-ordered id.
-pub fn fresh_id() -> EventId {
+pub(crate) fn fresh_id() -> EventId {
     CLOCK.event_id()
 }
 
@@ -61,16 +61,16 @@ fn received_at_ms(id: EventId) -> i64 {
     i64::try_from(id.0.as_u128() >> 80).expect("48 bits")
 }
 
-pub fn resource(source: &str, tenant: &str, id: &str) -> Resource {
+pub(crate) fn resource(source: &str, tenant: &str, id: &str) -> Resource {
     Resource::new(source, tenant, "order".to_owned(), id.to_owned())
 }
 
-pub fn version(number: impl ToString) -> Version {
+pub(crate) fn version(number: &impl ToString) -> Version {
     Version::integer(&number.to_string()).expect("a version")
 }
 
 /// Words that change an event.
-pub trait Words: Sized {
+pub(crate) trait Words: Sized {
     /// Guards a resource by a version.
     fn on(self, id: &str, number: impl ToString) -> Self;
     /// Touches a resource without a version.
@@ -86,7 +86,7 @@ pub trait Words: Sized {
 impl Words for Event {
     fn on(mut self, id: &str, number: impl ToString) -> Self {
         let resource = resource(&self.source, &self.tenant, id);
-        self.guards.push(Guard { resource, version: Some(version(number)) });
+        self.guards.push(Guard { resource, version: Some(version(&number)) });
         self
     }
 
@@ -133,7 +133,7 @@ impl Words for Event {
 }
 
 /// A later delivery of the same event: another id, the same key and bytes.
-pub fn again(event: &Event) -> Event {
+pub(crate) fn again(event: &Event) -> Event {
     let id = fresh_id();
     Event { id, received_at_ms: received_at_ms(id), ..event.clone() }
 }

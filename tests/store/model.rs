@@ -10,23 +10,23 @@ use tidegate_actors::rules::version::Version;
 
 /// A resource as the model has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    pub version: Option<Version>,
-    pub event: EventId,
-    pub deleted: bool,
-    pub applied: i64,
+pub(crate) struct State {
+    pub(crate) version: Option<Version>,
+    pub(crate) event: EventId,
+    pub(crate) deleted: bool,
+    pub(crate) applied: i64,
 }
 
 /// What a right store would hold.
 #[derive(Default)]
-pub struct Model {
+pub(crate) struct Model {
     keys: HashMap<KeyHash, (EventId, BodyDigest)>,
-    pub states: BTreeMap<ResourceHash, State>,
+    pub(crate) states: BTreeMap<ResourceHash, State>,
 }
 
 impl Model {
     /// Commits a batch; outcomes in its order.
-    pub fn commit(&mut self, batch: &[Event]) -> Vec<Outcome> {
+    pub(crate) fn commit(&mut self, batch: &[Event]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut groups: BTreeMap<ResourceHash, Vec<(usize, usize)>> = BTreeMap::new();
         for (index, event) in batch.iter().enumerate() {

@@ -11,7 +11,7 @@ use tidegate_actors::ports::{Reader, Session, Store};
 
 /// What a case runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Postgres, each batch the cheapest way.
     Postgres,
     /// Postgres, every batch loaded and decided.
@@ -20,11 +20,11 @@ pub enum Kind {
 
 /// How a case wants its store opened.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// How long keys are remembered.
-    pub keys_window: Duration,
+    pub(crate) keys_window: Duration,
     /// How long events are kept.
-    pub events_retention: Duration,
+    pub(crate) events_retention: Duration,
 }
 
 impl Default for Options {
@@ -36,22 +36,22 @@ impl Default for Options {
 
 /// One opening of the store: a node.
 #[derive(Clone)]
-pub struct Node {
-    pub store: Arc<dyn Store>,
-    pub reader: Arc<dyn Reader>,
+pub(crate) struct Node {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) reader: Arc<dyn Reader>,
 }
 
 impl Node {
-    pub async fn session(&self) -> Box<dyn Session> {
+    pub(crate) async fn session(&self) -> Box<dyn Session> {
         self.store.open().await.expect("a session")
     }
 }
 
 /// An empty database, and the node that most cases need.
-pub struct World {
+pub(crate) struct World {
     kind: Kind,
-    pub url: String,
-    pub node: Node,
+    pub(crate) url: String,
+    pub(crate) node: Node,
 }
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Opens the same database once more, as another node would.
-    pub async fn open(&self, options: Options) -> Node {
+    pub(crate) async fn open(&self, options: Options) -> Node {
         node(self.kind, &self.url, options).await
     }
 }
@@ -81,7 +81,7 @@ async fn node(kind: Kind, url: &str, options: Options) -> Node {
 }
 
 /// Runs a case on a database made for it, and drops that whatever comes of the case.
-pub fn run(kind: Kind, case: impl AsyncFnOnce(&World)) {
+pub(crate) fn run(kind: Kind, case: impl AsyncFnOnce(&World)) {
     let database = block_on(Database::create());
     let url = database.url.clone();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -97,16 +97,16 @@ pub fn run(kind: Kind, case: impl AsyncFnOnce(&World)) {
 }
 
 /// Runs a future as an arbiter does: on one thread.
-pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, work)
 }
 
 /// A database of one test, made from a template that is migrated once.
-pub struct Database {
+pub(crate) struct Database {
     name: String,
-    pub url: String,
+    pub(crate) url: String,
 }
 
 impl Database {
@@ -120,7 +120,7 @@ impl Database {
     }
 
     /// A database without any table.
-    pub async fn empty() -> Self {
+    pub(crate) async fn empty() -> Self {
         let mut connection = maintenance().await;
         let name = format!("tidegate_test_{}", crate::events::fresh_id().0.simple());
         make(&mut connection, &name, "template0").await;
@@ -128,7 +128,7 @@ impl Database {
         Self { url: url_of(&name), name }
     }
 
-    pub async fn drop(self) {
+    pub(crate) async fn drop(self) {
         let mut connection = maintenance().await;
         let sql = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         connection.execute(AssertSqlSafe(sql)).await.expect("the test's database is dropped");

@@ -49,6 +49,7 @@ pub(crate) async fn commit(
     Ok(fresh.into_iter().zip(decided.outcomes).collect())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
 fn open(error: sqlx::Error) -> Fault {
     classify(&error, Phase::Open)
 }

@@ -72,7 +72,7 @@ fn make(scope: u32, draw: &Draw) -> Event {
     }
 }
 
-pub async fn random_batches_agree_with_the_rules(world: &World) {
+pub(crate) async fn random_batches_agree_with_the_rules(world: &World) {
     let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
     let streams: Vec<Vec<Vec<Draw>>> =
         (0..60).map(|_| stream().new_tree(&mut runner).expect("a stream").current()).collect();

@@ -6,7 +6,7 @@ use tidegate_actors::rules::event::Verdict;
 use crate::events::{APPLIED, Words as _, again, conflict_with, duplicate_of, event, event_of};
 use crate::world::World;
 
-pub async fn a_free_key_is_claimed_and_a_second_event_with_it_is_a_duplicate(world: &World) {
+pub(crate) async fn a_free_key_is_claimed_and_a_second_event_with_it_is_a_duplicate(world: &World) {
     let mut session = world.node.session().await;
     let first = event("k1").on("o1", 1);
     assert_eq!(session.commit(std::slice::from_ref(&first)).await.unwrap().outcomes, [APPLIED]);
@@ -17,7 +17,7 @@ pub async fn a_free_key_is_claimed_and_a_second_event_with_it_is_a_duplicate(wor
     assert_eq!(world.node.reader.counts().await.unwrap().keys, 2);
 }
 
-pub async fn a_key_twice_in_one_batch_goes_to_the_first(world: &World) {
+pub(crate) async fn a_key_twice_in_one_batch_goes_to_the_first(world: &World) {
     let mut session = world.node.session().await;
     let first = event("k1").on("o1", 1);
     let batch = [first.clone(), again(&first), event("k2"), again(&first)];
@@ -27,7 +27,7 @@ pub async fn a_key_twice_in_one_batch_goes_to_the_first(world: &World) {
     assert_eq!(session.commit(&later).await.unwrap().outcomes, [duplicate_of(&first); 2]);
 }
 
-pub async fn the_same_key_with_other_bytes_is_kept_aside_once(world: &World) {
+pub(crate) async fn the_same_key_with_other_bytes_is_kept_aside_once(world: &World) {
     let mut session = world.node.session().await;
     let first = event("k1").on("o1", 1);
     session.commit(std::slice::from_ref(&first)).await.unwrap();
@@ -47,7 +47,7 @@ pub async fn the_same_key_with_other_bytes_is_kept_aside_once(world: &World) {
     assert_eq!(state.event, first.id);
 }
 
-pub async fn two_different_bodies_under_one_key_in_one_batch_are_a_conflict(world: &World) {
+pub(crate) async fn two_different_bodies_under_one_key_in_one_batch_are_a_conflict(world: &World) {
     let mut session = world.node.session().await;
     let first = event("k1");
     let other = again(&first).body(b"other bytes");
@@ -59,7 +59,7 @@ pub async fn two_different_bodies_under_one_key_in_one_batch_are_a_conflict(worl
     assert_eq!(world.node.reader.events(&EventFilter::default(), None, 10).await.unwrap().rows.len(), 2);
 }
 
-pub async fn the_same_event_again_is_a_duplicate_of_itself(world: &World) {
+pub(crate) async fn the_same_event_again_is_a_duplicate_of_itself(world: &World) {
     // What a writer does that does not know whether its commit happened.
     let first = event("k1").on("o1", 1);
     let mut session = world.node.session().await;
@@ -69,7 +69,7 @@ pub async fn the_same_event_again_is_a_duplicate_of_itself(world: &World) {
     assert_eq!(outcomes, [duplicate_of(&first)]);
 }
 
-pub async fn a_big_batch_is_taken_whole_and_again_as_duplicates(world: &World) {
+pub(crate) async fn a_big_batch_is_taken_whole_and_again_as_duplicates(world: &World) {
     let mut session = world.node.session().await;
     let batch: Vec<_> = (0..500).map(|n| event(&format!("k{n}")).on(&format!("o{}", n % 40), n)).collect();
     let outcomes = session.commit(&batch).await.unwrap().outcomes;
@@ -81,7 +81,7 @@ pub async fn a_big_batch_is_taken_whole_and_again_as_duplicates(world: &World) {
     assert_eq!((counts.keys, counts.resources), (500, 40));
 }
 
-pub async fn tenants_and_sources_have_keys_of_their_own(world: &World) {
+pub(crate) async fn tenants_and_sources_have_keys_of_their_own(world: &World) {
     let mut session = world.node.session().await;
     let batch = [event_of("shop", "", "k"), event_of("shop", "t", "k"), event_of("other", "", "k")];
     assert_eq!(session.commit(&batch).await.unwrap().outcomes, [APPLIED; 3]);

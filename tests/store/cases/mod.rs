@@ -1,8 +1,8 @@
 //! The cases, by what they ask about.
 
-pub mod agreement;
-pub mod claims;
-pub mod order;
-pub mod races;
-pub mod reading;
-pub mod upkeep;
+pub(crate) mod agreement;
+pub(crate) mod claims;
+pub(crate) mod order;
+pub(crate) mod races;
+pub(crate) mod reading;
+pub(crate) mod upkeep;

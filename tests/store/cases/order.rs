@@ -19,7 +19,7 @@ async fn stored(world: &World, id: &str) -> Option<String> {
     state(world, id).await.and_then(|row| row.version)
 }
 
-pub async fn a_newer_version_applies_and_an_older_one_is_stale(world: &World) {
+pub(crate) async fn a_newer_version_applies_and_an_older_one_is_stale(world: &World) {
     let newest = event("k2").on("o", 10);
     assert_eq!(commit(world, &[event("k1").on("o", 9)]).await, [APPLIED]);
     assert_eq!(commit(world, std::slice::from_ref(&newest)).await, [APPLIED]);
@@ -29,7 +29,7 @@ pub async fn a_newer_version_applies_and_an_older_one_is_stale(world: &World) {
     assert_eq!((row.kind.as_str(), row.id.as_str(), row.applied_at_ms), ("order", "o", newest.received_at_ms));
 }
 
-pub async fn reordering_inside_a_batch_heals(world: &World) {
+pub(crate) async fn reordering_inside_a_batch_heals(world: &World) {
     let batch = [event("k3").on("o", 3), event("k1").on("o", 1), event("k2").on("o", 2)];
     assert_eq!(commit(world, &batch).await, [APPLIED; 3]);
     let row = state(world, "o").await.expect("a state");
@@ -39,7 +39,7 @@ pub async fn reordering_inside_a_batch_heals(world: &World) {
     assert_eq!(state(world, "o").await.expect("a state").applied, 5);
 }
 
-pub async fn a_tie_is_decided_by_its_rule_and_said(world: &World) {
+pub(crate) async fn a_tie_is_decided_by_its_rule_and_said(world: &World) {
     let first = event("k1").on("o", 5);
     commit(world, std::slice::from_ref(&first)).await;
     assert_eq!(commit(world, &[event("k2").on("o", 5)]).await, [STALE_TIE]);
@@ -52,7 +52,7 @@ pub async fn a_tie_is_decided_by_its_rule_and_said(world: &World) {
     assert_eq!(rows.iter().filter(|row| row.tie).count(), 2);
 }
 
-pub async fn ties_inside_a_batch_are_taken_in_the_order_they_came(world: &World) {
+pub(crate) async fn ties_inside_a_batch_are_taken_in_the_order_they_came(world: &World) {
     let keep = [event("k1").on("a", 1), event("k2").on("a", 1)];
     assert_eq!(commit(world, &keep).await, [APPLIED, STALE_TIE]);
     assert_eq!(state(world, "a").await.expect("a state").event, keep[0].id);
@@ -65,7 +65,7 @@ pub async fn ties_inside_a_batch_are_taken_in_the_order_they_came(world: &World)
     assert_eq!(state(world, "c").await.expect("a state").event, both[1].id);
 }
 
-pub async fn an_ignored_event_is_recorded_and_changes_no_state(world: &World) {
+pub(crate) async fn an_ignored_event_is_recorded_and_changes_no_state(world: &World) {
     let ignored = event("k1").on("o", 1).ignored();
     assert_eq!(commit(world, std::slice::from_ref(&ignored)).await, [Outcome::Ignored]);
     assert_eq!(state(world, "o").await, None);
@@ -73,12 +73,12 @@ pub async fn an_ignored_event_is_recorded_and_changes_no_state(world: &World) {
     assert_eq!(row.resource, Some(("order".to_owned(), "o".to_owned())));
 }
 
-pub async fn an_event_without_a_resource_passes_and_leaves_no_state(world: &World) {
+pub(crate) async fn an_event_without_a_resource_passes_and_leaves_no_state(world: &World) {
     assert_eq!(commit(world, &[event("k1"), event("k2")]).await, [APPLIED; 2]);
     assert_eq!(world.node.reader.resources(&Default::default(), None, 10).await.unwrap().rows, []);
 }
 
-pub async fn an_event_without_a_version_applies_and_leaves_the_stored_version(world: &World) {
+pub(crate) async fn an_event_without_a_version_applies_and_leaves_the_stored_version(world: &World) {
     commit(world, &[event("k1").on("o", 7)]).await;
     let late = event("k2").on_unversioned("o");
     assert_eq!(commit(world, std::slice::from_ref(&late)).await, [APPLIED]);
@@ -97,7 +97,7 @@ pub async fn an_event_without_a_version_applies_and_leaves_the_stored_version(wo
     assert_eq!((row.version.as_deref(), row.event), (Some("3"), mixed[0].id));
 }
 
-pub async fn arrival_takes_every_event_and_keeps_the_highest_version(world: &World) {
+pub(crate) async fn arrival_takes_every_event_and_keeps_the_highest_version(world: &World) {
     assert_eq!(commit(world, &[event("k1").on("o", 5).arrival()]).await, [APPLIED]);
     let late = event("k2").on("o", 3).arrival();
     assert_eq!(commit(world, std::slice::from_ref(&late)).await, [APPLIED]);
@@ -105,7 +105,7 @@ pub async fn arrival_takes_every_event_and_keeps_the_highest_version(world: &Wor
     assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("5"), late.id, 2));
 }
 
-pub async fn a_tombstone_counts_as_state_also_when_the_resource_was_never_seen(world: &World) {
+pub(crate) async fn a_tombstone_counts_as_state_also_when_the_resource_was_never_seen(world: &World) {
     assert_eq!(commit(world, &[event("k1").on("o", 5).deleting()]).await, [APPLIED]);
     assert!(state(world, "o").await.expect("a tombstone").deleted);
     assert_eq!(commit(world, &[event("k2").on("o", 4)]).await, [STALE]);
@@ -114,7 +114,7 @@ pub async fn a_tombstone_counts_as_state_also_when_the_resource_was_never_seen(w
     assert!(!state(world, "o").await.expect("a state").deleted);
 }
 
-pub async fn an_event_of_several_resources_guards_each_and_is_judged_by_the_first(world: &World) {
+pub(crate) async fn an_event_of_several_resources_guards_each_and_is_judged_by_the_first(world: &World) {
     commit(world, &[event("k1").on("a", 5), event("k2").on("b", 1)]).await;
     // Older than what `a` holds, newer than what `b` holds; `c` is new.
     let both = event("k3").on("a", 3).on("b", 3).on("c", 3);
@@ -128,7 +128,7 @@ pub async fn an_event_of_several_resources_guards_each_and_is_judged_by_the_firs
     assert_eq!(state(world, "d").await.expect("a state").applied, 1);
 }
 
-pub async fn a_batch_may_mix_all_kinds_of_events(world: &World) {
+pub(crate) async fn a_batch_may_mix_all_kinds_of_events(world: &World) {
     commit(world, &[event("k0").on("a", 5)]).await;
     let batch = [
         event("k1").on("a", 4),
@@ -143,7 +143,7 @@ pub async fn a_batch_may_mix_all_kinds_of_events(world: &World) {
     assert_eq!(outcomes, [STALE, APPLIED, Outcome::Ignored, APPLIED, APPLIED, APPLIED, APPLIED]);
 }
 
-pub async fn numbers_beyond_32_and_64_bits_stay_exact(world: &World) {
+pub(crate) async fn numbers_beyond_32_and_64_bits_stay_exact(world: &World) {
     let numbers = [
         i32::MAX.to_string(),
         "2147483648".into(),

@@ -8,7 +8,7 @@ use crate::world::World;
 
 const ROUNDS: u32 = 30;
 
-pub async fn two_sessions_racing_for_one_key_let_one_through(world: &World) {
+pub(crate) async fn two_sessions_racing_for_one_key_let_one_through(world: &World) {
     let (mut left, mut right) = (world.node.session().await, world.node.session().await);
     for round in 0..ROUNDS {
         let copy = || [event(&format!("k{round}")).on("o", round), event(&format!("l{round}"))];
@@ -24,7 +24,7 @@ pub async fn two_sessions_racing_for_one_key_let_one_through(world: &World) {
     assert_eq!(row.applied, i64::from(ROUNDS));
 }
 
-pub async fn two_sessions_racing_on_one_resource_keep_the_newest(world: &World) {
+pub(crate) async fn two_sessions_racing_on_one_resource_keep_the_newest(world: &World) {
     let (mut left, mut right) = (world.node.session().await, world.node.session().await);
     for round in 0..ROUNDS {
         // Each round begins with a resource that has no row yet.
@@ -43,7 +43,7 @@ pub async fn two_sessions_racing_on_one_resource_keep_the_newest(world: &World) 
     }
 }
 
-pub async fn events_that_touch_the_same_resources_in_opposite_order_all_pass(world: &World) {
+pub(crate) async fn events_that_touch_the_same_resources_in_opposite_order_all_pass(world: &World) {
     let mut sessions = Vec::new();
     for _ in 0..4 {
         sessions.push(world.node.session().await);

@@ -8,7 +8,7 @@ use tidegate_actors::rules::key::BodyDigest;
 use crate::events::{APPLIED, Words as _, again, event, event_of, fresh_id};
 use crate::world::World;
 
-pub async fn bytes_come_back_as_they_came(world: &World) {
+pub(crate) async fn bytes_come_back_as_they_came(world: &World) {
     let mut session = world.node.session().await;
     let bodies: [&[u8]; 5] = [b"", b"\0", b"{\"a\":\"\\u0000\"}", &[0xff, 0xfe, 0x00, 0xc3, 0x28], &[7; 300_000]];
     for (n, body) in bodies.into_iter().enumerate() {
@@ -24,7 +24,7 @@ pub async fn bytes_come_back_as_they_came(world: &World) {
     assert_eq!(world.node.reader.event(fresh_id()).await.unwrap(), None);
 }
 
-pub async fn texts_with_nul_are_taken(world: &World) {
+pub(crate) async fn texts_with_nul_are_taken(world: &World) {
     let mut session = world.node.session().await;
     let mut event = event("k").on("o\0dd \u{1F30A}", 1);
     event.kind = "a\0b".to_owned();
@@ -32,7 +32,7 @@ pub async fn texts_with_nul_are_taken(world: &World) {
     assert!(world.node.reader.resource(event.guards[0].resource.hash).await.unwrap().is_some());
 }
 
-pub async fn events_are_listed_newest_first_in_pages(world: &World) {
+pub(crate) async fn events_are_listed_newest_first_in_pages(world: &World) {
     let mut session = world.node.session().await;
     let mut ids = Vec::new();
     for n in 0..7 {
@@ -56,7 +56,7 @@ pub async fn events_are_listed_newest_first_in_pages(world: &World) {
     assert!(all.rows.iter().all(|row| row.body.is_none() && row.headers.is_none() && row.body_bytes > 0));
 }
 
-pub async fn events_are_found_by_source_verdict_key_and_resource(world: &World) {
+pub(crate) async fn events_are_found_by_source_verdict_key_and_resource(world: &World) {
     let mut session = world.node.session().await;
     let batch = [
         event("k1").on("a", 2),
@@ -82,7 +82,7 @@ pub async fn events_are_found_by_source_verdict_key_and_resource(world: &World) 
     assert_eq!(keys(of_a).await, ["shop/k1", "shop/k2", "shop/k5"]);
 }
 
-pub async fn resources_are_listed_in_pages_and_found_by_filter(world: &World) {
+pub(crate) async fn resources_are_listed_in_pages_and_found_by_filter(world: &World) {
     let mut session = world.node.session().await;
     let batch: Vec<Event> = (0..5).map(|n| event(&format!("k{n}")).on(&format!("o{n}"), n)).collect();
     session.commit(&batch).await.unwrap();
@@ -106,7 +106,7 @@ pub async fn resources_are_listed_in_pages_and_found_by_filter(world: &World) {
     assert_eq!(count(ResourceFilter { kind: Some("invoice".into()), ..all() }).await, 0);
 }
 
-pub async fn counts_agree_with_what_was_committed(world: &World) {
+pub(crate) async fn counts_agree_with_what_was_committed(world: &World) {
     let mut session = world.node.session().await;
     let first = event("k1").on("o", 5);
     session.commit(&[first.clone(), event("k2"), event("k3").ignored()]).await.unwrap();
@@ -132,7 +132,7 @@ fn unusable(body: &'static [u8]) -> Unusable {
     }
 }
 
-pub async fn quarantine_keeps_the_same_bytes_once_and_counts_repeats(world: &World) {
+pub(crate) async fn quarantine_keeps_the_same_bytes_once_and_counts_repeats(world: &World) {
     let mut session = world.node.session().await;
     let (a, b) = (unusable(b"a\0"), unusable(b"b"));
     let ids = session.quarantine(&[a.clone(), b.clone(), unusable(b"a\0")]).await.unwrap();

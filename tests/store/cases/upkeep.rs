@@ -12,7 +12,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Turns the ring at every call.
 const TURNING: Duration = Duration::ZERO;
 
-pub async fn a_pulse_tells_time_and_one_incarnation(world: &World) {
+pub(crate) async fn a_pulse_tells_time_and_one_incarnation(world: &World) {
     let first = world.node.store.pulse().await.unwrap();
     let second = world.open(Options::default()).await.store.pulse().await.unwrap();
     assert_eq!(first.incarnation, second.incarnation);
@@ -21,7 +21,7 @@ pub async fn a_pulse_tells_time_and_one_incarnation(world: &World) {
     assert_eq!(session.commit(&[event("k")]).await.unwrap().incarnation, first.incarnation);
 }
 
-pub async fn keys_outlive_a_turn_of_the_ring_and_are_forgotten_in_the_end(world: &World) {
+pub(crate) async fn keys_outlive_a_turn_of_the_ring_and_are_forgotten_in_the_end(world: &World) {
     let turning = world.open(Options { keys_window: TURNING, ..Options::default() }).await;
     let first = event("k1").on("o", 5);
     let mut session = world.node.session().await;
@@ -39,7 +39,7 @@ pub async fn keys_outlive_a_turn_of_the_ring_and_are_forgotten_in_the_end(world:
     assert_eq!(session.commit(&[late]).await.unwrap().outcomes, [Outcome::Stale { tie: true }]);
 }
 
-pub async fn upkeep_drops_what_outlived_its_retention(world: &World) {
+pub(crate) async fn upkeep_drops_what_outlived_its_retention(world: &World) {
     let now_ms = world.node.store.pulse().await.unwrap().now_ms;
     let mut session = world.node.session().await;
     let old = event("k1").on("o", 1).at(now_ms - 40 * DAY_MS);
@@ -56,7 +56,7 @@ pub async fn upkeep_drops_what_outlived_its_retention(world: &World) {
     assert_eq!(again_done, Upkeep::default());
 }
 
-pub async fn upkeep_on_two_nodes_at_once_is_safe(world: &World) {
+pub(crate) async fn upkeep_on_two_nodes_at_once_is_safe(world: &World) {
     let options = Options { keys_window: TURNING, events_retention: Duration::ZERO };
     let (left, right) = (world.open(options).await, world.open(options).await);
     let mut session = world.node.session().await;
@@ -70,7 +70,7 @@ pub async fn upkeep_on_two_nodes_at_once_is_safe(world: &World) {
     }
 }
 
-pub async fn no_key_is_claimed_twice_while_the_ring_turns(world: &World) {
+pub(crate) async fn no_key_is_claimed_twice_while_the_ring_turns(world: &World) {
     let turning = world.open(Options { keys_window: TURNING, ..Options::default() }).await;
     let (mut left, mut right) = (world.node.session().await, world.node.session().await);
     for round in 0..40 {
