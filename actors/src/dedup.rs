@@ -71,7 +71,7 @@ impl DedupActor {
     }
 
     fn take(&mut self, mut job: Box<Job>) {
-        job.ticket.arrived(&self.figures.dedup);
+        job.ticket.waited(&self.figures.dedup);
         let known = if self.confirmed { self.recent.get(&job.event.key.hash) } else { None };
         if let Some((first, digest)) = known {
             if digest == job.event.digest {
@@ -222,6 +222,7 @@ impl Handler<Take> for DedupActor {
     type Result = ();
 
     fn handle(&mut self, Take(job): Take, _: &mut Context<Self>) {
+        self.figures.dedup.depth.dec();
         let figures = Arc::clone(&self.figures);
         if guarded(&figures.dedup, || self.take(job)).is_none() {
             self.reset();

@@ -6,8 +6,11 @@
 //! soon as the store is back.
 
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +25,7 @@ use crate::ingress::Ingress;
 use crate::ordering::OrderingActor;
 use crate::ports::{Clock, KeyCache, Store};
 use crate::reaper::{ReaperActor, ReaperSettings, SharedHealth};
-use crate::resource::Desk;
+use crate::resource::{Desk, Waiting};
 use crate::rules::event::Incarnation;
 use crate::work::{Stop, post};
 use crate::writer::{WriterActor, WriterSettings};
@@ -258,9 +261,10 @@ fn line_of_actors(
         pause_min: settings.reopen_pause_min,
         pause_max: settings.reopen_pause_max,
     };
+    let waiting = Waiting::default();
     let writer = WriterActor::create(|ctx| {
         ctx.set_mailbox_capacity(settings.writer_mailbox);
-        WriterActor::new(ports.store, dedup, Arc::clone(&figures), of_writer, up)
+        WriterActor::new(ports.store, dedup, Arc::clone(&figures), of_writer, up, Rc::clone(&waiting))
     });
     let desk = Desk {
         writer: writer.clone(),
@@ -269,6 +273,7 @@ fn line_of_actors(
         gather_events: settings.resource_gather,
         gather_bytes: settings.batch_bytes,
         waiting_max: settings.resource_waiting,
+        waiting,
     };
     let live = settings.live_resources.div_ceil(settings.shards);
     let ordering = OrderingActor::create(|ctx| {

@@ -105,7 +105,7 @@ pub(crate) struct IngressActor {
 
 impl IngressActor {
     fn route(&self, mut job: Box<Job>) {
-        job.ticket.arrived(&self.figures.ingress);
+        job.ticket.waited(&self.figures.ingress);
         let shards = self.shards.len();
         let event = &job.event;
         let shard = match event.guards.first() {
@@ -118,7 +118,6 @@ impl IngressActor {
     }
 
     fn keep(&self, keep: Keep) {
-        self.figures.ingress.depth.dec();
         let shard = usize::from(keep.item.digest.0[0]) % self.shards.len();
         if let Err((refused, keep)) = post(&self.shards[shard], &self.figures.dedup, keep) {
             let _ = keep.reply.send(Err(refused));
@@ -142,6 +141,7 @@ impl Handler<Take> for IngressActor {
     type Result = ();
 
     fn handle(&mut self, Take(job): Take, _: &mut Context<Self>) {
+        self.figures.ingress.depth.dec();
         guarded(&self.figures.ingress, || self.route(job));
     }
 }
@@ -150,6 +150,7 @@ impl Handler<Keep> for IngressActor {
     type Result = ();
 
     fn handle(&mut self, keep: Keep, _: &mut Context<Self>) {
+        self.figures.ingress.depth.dec();
         guarded(&self.figures.ingress, || self.keep(keep));
     }
 }

@@ -26,3 +26,4 @@ mod writer;
 pub use admission::{Permit, Refused};
 pub use engine::{Drained, Engine, EngineSettings, PoolStatus, Ports, Status};
 pub use ingress::Ingress;
+pub use rules::lookup::LookupMode;

@@ -42,7 +42,7 @@ impl OrderingActor {
     }
 
     fn take(&mut self, mut job: Box<Job>) {
-        job.ticket.arrived(&self.figures.ordering);
+        job.ticket.waited(&self.figures.ordering);
         let Some(hash) = job.event.guards.first().map(|guard| guard.resource.hash) else {
             let write = Write { jobs: smallvec![job], release: Release::default() };
             // refused ones were answered
@@ -118,6 +118,7 @@ impl Handler<Take> for OrderingActor {
     type Result = ();
 
     fn handle(&mut self, Take(job): Take, _: &mut Context<Self>) {
+        self.figures.ordering.depth.dec();
         // no reset after a panic: the table must keep every actor that may have a commit in flight
         let figures = Arc::clone(&self.figures);
         guarded(&figures.ordering, || self.take(job));

@@ -4,6 +4,7 @@
 //! while a commit runs goes together in the next one. Knows no state of the resource: that is in the store,
 //! so the actor may stop whenever nothing waits. When the writer refuses, so does the actor.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use crate::turn::{Turn, gather};
 use crate::work::{Done, Job, Release, Take, Write, post};
 use crate::writer::WriterActor;
 
+/// How many events wait in the resource actors of a shard; shared with its writer on the same arbiter.
+pub(crate) type Waiting = Rc<Cell<usize>>;
+
 /// What the resource actors of a shard share.
 pub(crate) struct Desk {
     pub(crate) writer: Addr<WriterActor>,
@@ -29,6 +33,8 @@ pub(crate) struct Desk {
     pub(crate) gather_bytes: usize,
     /// The most events of one resource that wait.
     pub(crate) waiting_max: usize,
+    /// Events that wait in any resource actor of the shard, for the writer to see.
+    pub(crate) waiting: Waiting,
 }
 
 impl Desk {
@@ -51,20 +57,23 @@ pub(crate) struct ResourceActor {
     work: Work,
     waiting: VecDeque<Box<Job>>,
     in_flight: u32,
+    /// Events received and not settled; what lies in the mailbox is in `work` only.
+    received: u32,
 }
 
 impl ResourceActor {
     pub(crate) fn wake(desk: Rc<Desk>, work: Work) -> Addr<Self> {
         Self::create(|ctx| {
             ctx.set_mailbox_capacity(desk.mailbox);
-            Self { desk, work, waiting: VecDeque::new(), in_flight: 0 }
+            Self { desk, work, waiting: VecDeque::new(), in_flight: 0, received: 0 }
         })
     }
 
     fn take(&mut self, mut job: Box<Job>) {
-        job.ticket.arrived(&self.desk.figures.resource);
+        job.ticket.waited(&self.desk.figures.resource);
         if self.waiting.len() < self.desk.waiting_max {
             self.waiting.push_back(job);
+            self.desk.waiting.set(self.desk.waiting.get() + 1);
         } else {
             self.desk.figures.resource.full.inc();
             self.settled(1);
@@ -84,6 +93,7 @@ impl ResourceActor {
                 }
                 jobs.extend(self.waiting.pop_front());
             }
+            self.left(jobs.len());
             let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
             let release = Release(Some(ctx.address()));
             match self.desk.write(Write { jobs, release }) {
@@ -93,14 +103,20 @@ impl ResourceActor {
         }
     }
 
-    fn settled(&self, count: u32) {
+    fn settled(&mut self, count: u32) {
+        self.received = self.received.saturating_sub(count);
         self.work.set(self.work.get().saturating_sub(count));
+    }
+
+    fn left(&self, count: usize) {
+        self.desk.waiting.set(self.desk.waiting.get().saturating_sub(count));
     }
 
     /// After a panic only the commit in flight is known to be there.
     fn reset(&mut self) {
+        self.left(self.waiting.len());
         self.waiting.clear();
-        self.work.set(self.in_flight);
+        self.settled(self.received - self.in_flight.min(self.received));
     }
 }
 
@@ -137,6 +153,8 @@ impl Handler<Take> for ResourceActor {
     type Result = ();
 
     fn handle(&mut self, Take(job): Take, _: &mut Context<Self>) {
+        self.desk.figures.resource.depth.dec();
+        self.received += 1;
         let desk = Rc::clone(&self.desk);
         if guarded(&desk.figures.resource, || self.take(job)).is_none() {
             self.reset();

@@ -15,6 +15,11 @@ use crate::figures::PoolFigures;
 
 /// Runs a handler. `None` after a panic: the caller resets its state.
 pub(crate) fn guarded<T>(pool: &PoolFigures, work: impl FnOnce() -> T) -> Option<T> {
+    let work = || {
+        #[cfg(test)]
+        planned::panic_if_planned(pool.name);
+        work()
+    };
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| note(pool, &*panic)).ok()
 }
 
@@ -27,4 +32,26 @@ fn note(pool: &PoolFigures, panic: &(dyn Any + Send)) {
     pool.panics.inc();
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(pool = pool.name, panic = text.unwrap_or("no message"), "an actor panicked and was reset");
+}
+
+#[cfg(test)]
+pub(crate) mod planned {
+    //! Panics that a test plans for the next guarded work of a pool on its thread.
+
+    use std::cell::Cell;
+
+    thread_local! {
+        static NEXT: Cell<Option<&'static str>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn panic_in(pool: &'static str) {
+        NEXT.set(Some(pool));
+    }
+
+    pub(super) fn panic_if_planned(pool: &str) {
+        if NEXT.get() == Some(pool) {
+            NEXT.set(None);
+            panic!("a panic, as planned");
+        }
+    }
 }

@@ -40,12 +40,6 @@ impl Ticket {
         self.answer(Err(refused));
     }
 
-    /// Out of a mailbox of its own message.
-    pub(crate) fn arrived(&mut self, pool: &PoolFigures) {
-        pool.depth.dec();
-        self.waited(pool);
-    }
-
     /// How long it lay in the mailbox.
     pub(crate) fn waited(&mut self, pool: &PoolFigures) {
         if let Some(stamp) = &mut self.stamp {

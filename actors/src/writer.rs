@@ -22,6 +22,7 @@ use crate::admission::Refused;
 use crate::dedup::DedupActor;
 use crate::figures::Figures;
 use crate::ports::Store;
+use crate::resource::Waiting;
 use crate::supervise::{guarded, guarded_future};
 use crate::turn::{Turn, gather};
 use crate::work::{Keep, Seen, Stop, Write, post};
@@ -56,6 +57,7 @@ pub(crate) struct WriterActor {
     figures: Arc<Figures>,
     settings: WriterSettings,
     up: Arc<AtomicBool>,
+    resources_wait: Waiting,
     stand: Stand,
     pause: Duration,
     groups: VecDeque<Write>,
@@ -70,6 +72,7 @@ impl WriterActor {
         figures: Arc<Figures>,
         settings: WriterSettings,
         up: Arc<AtomicBool>,
+        resources_wait: Waiting,
     ) -> Self {
         Self {
             store,
@@ -78,6 +81,7 @@ impl WriterActor {
             pause: settings.pause_min,
             settings,
             up,
+            resources_wait,
             stand: Stand::Away { why: "not opened yet".to_owned() },
             groups: VecDeque::new(),
             events: 0,
@@ -86,7 +90,6 @@ impl WriterActor {
     }
 
     fn write(&mut self, mut write: Write) {
-        self.figures.writer.depth.dec();
         for job in &mut write.jobs {
             job.ticket.waited(&self.figures.writer);
         }
@@ -99,7 +102,6 @@ impl WriterActor {
     }
 
     fn keep(&mut self, keep: Keep) {
-        self.figures.writer.depth.dec();
         if self.events + self.keeps.len() >= self.settings.waiting_max {
             self.figures.writer.full.inc();
             let _ = keep.reply.send(Err(Refused::Overloaded));
@@ -160,7 +162,7 @@ impl WriterActor {
                 Some(Ok(session)) => {
                     actor.up.store(true, Ordering::Relaxed);
                     actor.pause = actor.settings.pause_min;
-                    let line = Line::new(session, &actor.store, &actor.dedup, &actor.figures);
+                    let line = Line::new(session, &actor.store, &actor.dedup, &actor.figures, &actor.resources_wait);
                     actor.stand = Stand::Idle(Box::new(line));
                 }
                 Some(Err(error)) => actor.away(error.to_string(), ctx),
@@ -249,6 +251,7 @@ impl Handler<Write> for WriterActor {
     type Result = ();
 
     fn handle(&mut self, write: Write, _: &mut Context<Self>) {
+        self.figures.writer.depth.dec();
         let figures = Arc::clone(&self.figures);
         if guarded(&figures.writer, || self.write(write)).is_none() {
             self.reset();
@@ -260,6 +263,7 @@ impl Handler<Keep> for WriterActor {
     type Result = ();
 
     fn handle(&mut self, keep: Keep, _: &mut Context<Self>) {
+        self.figures.writer.depth.dec();
         let figures = Arc::clone(&self.figures);
         if guarded(&figures.writer, || self.keep(keep)).is_none() {
             self.reset();

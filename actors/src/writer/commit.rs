@@ -1,7 +1,11 @@
 //! One batch through the session: commits, splits what the store refuses, and answers everybody.
 
+use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use actix::Addr;
 use tokio::time::Instant;
@@ -10,6 +14,7 @@ use crate::admission::Refused;
 use crate::dedup::DedupActor;
 use crate::figures::{Figures, Tally};
 use crate::ports::{Committed, Fact, Outcome, Session, Store, StoreError};
+use crate::resource::Waiting;
 use crate::rules::event::{Event, Receipt, Unusable, Verdict};
 use crate::work::{Job, Keep, Learnt, Ticket, Write, post};
 
@@ -26,6 +31,7 @@ pub(super) struct Line {
     dedup: Addr<DedupActor>,
     figures: Arc<Figures>,
     tally: Tally,
+    resources_wait: Waiting,
     events: Vec<Event>,
     tickets: Vec<Ticket>,
 }
@@ -36,6 +42,7 @@ impl Line {
         store: &Arc<dyn Store>,
         dedup: &Addr<DedupActor>,
         figures: &Arc<Figures>,
+        resources_wait: &Waiting,
     ) -> Self {
         Self {
             session: Some(session),
@@ -43,6 +50,7 @@ impl Line {
             dedup: dedup.clone(),
             figures: Arc::clone(figures),
             tally: Tally::new(Arc::clone(figures)),
+            resources_wait: Rc::clone(resources_wait),
             events: Vec::new(),
             tickets: Vec::new(),
         }
@@ -72,6 +80,10 @@ impl Line {
         drop(releases);
         if !keeps.is_empty() {
             self.quarantine_all(keeps).await;
+        }
+        if self.resources_wait.get() > 0 {
+            // what waits for this commit shall be in the next one, not in the one after
+            BehindOthers { queued: false }.await;
         }
         self
     }
@@ -198,6 +210,25 @@ impl Line {
                 Refused::Rejected(why)
             }
         }
+    }
+}
+
+/// Goes to the end of the arbiter's queue, once: behind the resource actors that were just released. The
+/// runtime's own yield would go through a poll of all input and output.
+struct BehindOthers {
+    queued: bool,
+}
+
+impl Future for BehindOthers {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.queued {
+            return Poll::Ready(());
+        }
+        self.queued = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

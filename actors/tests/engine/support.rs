@@ -1,0 +1,211 @@
+//! A world on one thread: a store that watches its commits, a key cache, a clock, and the engine.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+use smallvec::SmallVec;
+use tidegate_actors::memory::{MemoryCache, MemoryStore};
+use tidegate_actors::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
+use tidegate_actors::rules::key::{BodyDigest, Key};
+use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::version::Version;
+use tidegate_actors::{Engine, EngineSettings, Ingress, Ports, Refused};
+use uuid::Uuid;
+
+/// Runs on one thread; time stands still while anything can run, and jumps to the next timer otherwise.
+pub(crate) fn paused<F: Future>(run: F) -> F::Output {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(run)
+}
+
+/// A clock that counts.
+#[derive(Default)]
+pub(crate) struct Ticks(AtomicU64);
+
+impl Clock for Ticks {
+    fn now_ms(&self) -> i64 {
+        1_700_000_000_000
+    }
+
+    fn event_id(&self) -> EventId {
+        EventId(Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1))
+    }
+}
+
+/// The store in memory, with a record of the batches as the keys they held.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    pub(crate) store: MemoryStore,
+    batches: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+struct WatchedSession {
+    session: Box<dyn Session>,
+    batches: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+#[async_trait(?Send)]
+impl Store for Watched {
+    async fn open(&self) -> Result<Box<dyn Session>, StoreError> {
+        let session = self.store.open().await?;
+        Ok(Box::new(WatchedSession { session, batches: Arc::clone(&self.batches) }))
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        self.store.pulse().await
+    }
+
+    async fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        self.store.upkeep().await
+    }
+}
+
+#[async_trait(?Send)]
+impl Session for WatchedSession {
+    async fn commit(&mut self, batch: &[Event]) -> Result<Committed, StoreError> {
+        self.batches.lock().unwrap().push(batch.iter().map(|event| event.key.text.clone()).collect());
+        self.session.commit(batch).await
+    }
+
+    async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {
+        self.session.quarantine(items).await
+    }
+}
+
+/// Everything a test needs.
+pub(crate) struct World {
+    pub(crate) store: MemoryStore,
+    pub(crate) cache: MemoryCache,
+    pub(crate) engine: Engine,
+    pub(crate) ingress: Ingress,
+    pub(crate) clock: Arc<Ticks>,
+    pub(crate) registry: Registry,
+    batches: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+pub(crate) fn history(number: u128) -> Incarnation {
+    Incarnation(Uuid::from_u128(number))
+}
+
+/// Settings for one thread.
+pub(crate) fn settings() -> EngineSettings {
+    EngineSettings { own_arbiters: false, ..EngineSettings::default() }
+}
+
+impl World {
+    /// A world whose engine is ready.
+    pub(crate) async fn start(settings: EngineSettings) -> Self {
+        let world = Self::start_unready(settings);
+        world.until(|world| world.engine.status().ready).await;
+        world
+    }
+
+    pub(crate) fn start_unready(settings: EngineSettings) -> Self {
+        let clock = Arc::new(Ticks::default());
+        let store = MemoryStore::new(clock.clone(), history(1));
+        Self::beside(settings, clock, store, MemoryCache::new(10_000))
+    }
+
+    /// Another node over the same store and cache.
+    pub(crate) fn beside(settings: EngineSettings, clock: Arc<Ticks>, store: MemoryStore, cache: MemoryCache) -> Self {
+        let batches = Arc::default();
+        let watched = Watched { store: store.clone(), batches: Arc::clone(&batches) };
+        let mut registry = Registry::default();
+        let ports = Ports { store: Arc::new(watched), cache: Arc::new(cache.clone()), clock: clock.clone() };
+        let engine = Engine::start(settings, ports, &mut registry);
+        let ingress = engine.ingress();
+        Self { store, cache, engine, ingress, clock, registry, batches }
+    }
+
+    /// Waits for a condition, in driven time.
+    pub(crate) async fn until(&self, condition: impl Fn(&Self) -> bool) {
+        let wait = async {
+            while !condition(self) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), wait).await.expect("the condition comes true within a minute");
+    }
+
+    /// An event of a resource, with its body made of its key.
+    pub(crate) fn event(&self, key: &str, resource: &str, version: u64) -> Event {
+        let resource = Resource::new("shop", "", "order".to_owned(), resource.to_owned());
+        let version = Some(Version::integer(&version.to_string()).unwrap());
+        let mut event = self.unguarded(key);
+        event.guards.push(Guard { resource, version });
+        event
+    }
+
+    /// An event without a resource.
+    pub(crate) fn unguarded(&self, key: &str) -> Event {
+        let body = Bytes::from(format!("body of {key}"));
+        Event {
+            id: self.clock.event_id(),
+            received_at_ms: self.clock.now_ms(),
+            source: "shop".into(),
+            tenant: "".into(),
+            key: Key::new("shop", "", [key]).unwrap(),
+            digest: BodyDigest::of(&body),
+            kind: "order.updated".to_owned(),
+            guards: SmallVec::new(),
+            policy: Policy::Newest { tie: Tie::Keep },
+            deletes: false,
+            intent: Intent::Apply,
+            headers: Bytes::from_static(b"{}"),
+            body,
+        }
+    }
+
+    pub(crate) async fn take(&self, event: Event) -> Result<Receipt, Refused> {
+        let permit = self.ingress.reserve(event.body.len())?;
+        self.ingress.take(event, permit).await
+    }
+
+    /// Takes all at once and waits for all answers, in the order given.
+    pub(crate) async fn take_all(&self, events: Vec<Event>) -> Vec<Result<Receipt, Refused>> {
+        futures_util::future::join_all(events.into_iter().map(|event| self.take(event))).await
+    }
+
+    /// The keys of each commit so far, by text without the `shop` around it.
+    pub(crate) fn batches(&self) -> Vec<Vec<String>> {
+        self.batches.lock().unwrap().clone()
+    }
+
+    /// The value of a metric line that starts with this.
+    pub(crate) fn figure(&self, line: &str) -> f64 {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let found = text.lines().find_map(|each| each.strip_prefix(line)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("no metric {line} in\n{text}"))
+    }
+}
+
+/// Lets everything run that can, without time passing.
+pub(crate) async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+pub(crate) fn verdict(answer: &Result<Receipt, Refused>) -> Verdict {
+    answer.as_ref().expect("a receipt").verdict
+}
+
+/// Starts something beside the test and shows its answer once it has come.
+pub(crate) fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> Rc<RefCell<Option<T>>> {
+    let place = Rc::new(RefCell::new(None));
+    let of_work = Rc::clone(&place);
+    actix_rt::spawn(async move {
+        let value = work.await;
+        *of_work.borrow_mut() = Some(value);
+    });
+    place
+}
