@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::rules::key::ResourceHash;
+use crate::rules::recent::HashedAlready;
 
 const NONE: usize = usize::MAX;
 
@@ -28,7 +29,7 @@ struct Entry<T> {
 #[derive(Debug)]
 pub(crate) struct Live<T> {
     bound: usize,
-    places: HashMap<ResourceHash, usize>,
+    places: HashMap<ResourceHash, usize, HashedAlready>,
     entries: Vec<Option<Entry<T>>>,
     free: Vec<usize>,
     newest: usize,
@@ -39,7 +40,7 @@ impl<T> Live<T> {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             bound: bound.max(1),
-            places: HashMap::new(),
+            places: HashMap::with_hasher(HashedAlready::seeded()),
             entries: Vec::new(),
             free: Vec::new(),
             newest: NONE,

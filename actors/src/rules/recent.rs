@@ -66,12 +66,12 @@ impl Recent {
 
 /// Keys are hashes already: one multiplication with a number only this process knows is enough.
 #[derive(Clone, Debug)]
-struct HashedAlready {
+pub(crate) struct HashedAlready {
     factor: u64,
 }
 
 impl HashedAlready {
-    fn seeded() -> Self {
+    pub(crate) fn seeded() -> Self {
         Self { factor: RandomState::new().hash_one(0_u8) | 1 }
     }
 }
@@ -86,7 +86,7 @@ impl BuildHasher for HashedAlready {
 
 /// Takes the first eight bytes it is given.
 #[derive(Debug)]
-struct Folded {
+pub(crate) struct Folded {
     factor: u64,
     value: u64,
 }
