@@ -20,7 +20,7 @@ async fn a_key_is_kept_for_its_window_and_forgotten_after_it() {
         let again = commit(&store, &[event("a", "r", 1, start + day * DAY_MS, b"{}")]).await;
         assert_eq!(again, [Outcome::Duplicate { first: first.id, conflict: false }], "day {day}");
     }
-    assert_eq!(rotations, 1, "the turns come on days 6 and 12");
+    assert_eq!(rotations, 2, "the turns come on days 5, 10 and 15");
     for day in 11..=17 {
         store.upkeep_at(start + day * DAY_MS).await.expect("upkeep");
     }

@@ -91,7 +91,7 @@ async fn transaction(
 /// Two of the three key tables together are the window: when the third one's turn comes, its youngest key is
 /// at least a window old.
 fn span_ms(window: Duration) -> i64 {
-    millis(window).div_euclid(2).saturating_add(1)
+    millis(window).saturating_add(1) / 2
 }
 
 fn millis(time: Duration) -> i64 {
