@@ -82,3 +82,4 @@ macro_rules! every_case {
 
 every_case!(postgres, crate::world::Kind::Postgres);
 every_case!(postgres_loaded, crate::world::Kind::PostgresLoaded);
+every_case!(sqlite, crate::world::Kind::Sqlite);

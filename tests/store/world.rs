@@ -6,7 +6,8 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tidegate::store::postgres::{PgStore, Way};
-use tidegate::store::{StoreSettings, open};
+use tidegate::store::sqlite::SqliteStore;
+use tidegate::store::{StoreSettings, open, open_reader};
 use tidegate_actors::ports::{Reader, Session, Store};
 
 /// What a case runs on.
@@ -16,6 +17,8 @@ pub(crate) enum Kind {
     Postgres,
     /// Postgres, every batch loaded and decided.
     PostgresLoaded,
+    /// SQLite, where a second node is the same file once more in this process.
+    Sqlite,
 }
 
 /// How a case wants its store opened.
@@ -52,29 +55,47 @@ pub(crate) struct World {
     kind: Kind,
     pub(crate) url: String,
     pub(crate) node: Node,
+    sqlite: Option<Arc<SqliteStore>>,
 }
 
 impl World {
     async fn new(kind: Kind, url: String) -> Self {
+        if kind == Kind::Sqlite {
+            let settings = settings(&url, Options::default());
+            let store = Arc::new(SqliteStore::open(&settings).await.expect("the store opens"));
+            let reader = open_reader(&settings).await.expect("the reader opens");
+            let node = Node { store: Arc::<SqliteStore>::clone(&store), reader };
+            return Self { kind, url, node, sqlite: Some(store) };
+        }
         let node = node(kind, &url, Options::default()).await;
-        Self { kind, url, node }
+        Self { kind, url, node, sqlite: None }
     }
 
     /// Opens the same database once more, as another node would.
     pub(crate) async fn open(&self, options: Options) -> Node {
-        node(self.kind, &self.url, options).await
+        match &self.sqlite {
+            Some(first) => {
+                let store = Arc::new(first.beside(&settings(&self.url, options)));
+                Node { store, reader: Arc::clone(&self.node.reader) }
+            }
+            None => node(self.kind, &self.url, options).await,
+        }
+    }
+}
+
+fn settings(url: &str, options: Options) -> StoreSettings {
+    StoreSettings {
+        keys_window: options.keys_window,
+        events_retention: options.events_retention,
+        ..StoreSettings::of(url)
     }
 }
 
 async fn node(kind: Kind, url: &str, options: Options) -> Node {
-    let settings = StoreSettings {
-        keys_window: options.keys_window,
-        events_retention: options.events_retention,
-        ..StoreSettings::of(url)
-    };
+    let settings = settings(url, options);
     let opened = open(&settings).await.unwrap_or_else(|error| panic!("the store opens: {error}"));
     let store: Arc<dyn Store> = match kind {
-        Kind::Postgres => opened.store,
+        Kind::Postgres | Kind::Sqlite => opened.store,
         Kind::PostgresLoaded => Arc::new(PgStore::with_way(&settings, Way::Loaded).expect("a store")),
     };
     Node { store, reader: opened.reader }
@@ -82,18 +103,25 @@ async fn node(kind: Kind, url: &str, options: Options) -> Node {
 
 /// Runs a case on a database made for it, and drops that whatever comes of the case.
 pub(crate) fn run(kind: Kind, case: impl AsyncFnOnce(&World)) {
+    if kind == Kind::Sqlite {
+        let folder = tempfile::tempdir().expect("a folder for the database");
+        let url = format!("sqlite:{}", folder.path().join("tidegate.db").display());
+        return run_at(kind, url, case);
+    }
     let database = block_on(Database::create());
     let url = database.url.clone();
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        block_on(async {
-            let world = World::new(kind, url).await;
-            case(&world).await;
-        });
-    }));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_at(kind, url, case)));
     block_on(database.drop());
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }
+}
+
+fn run_at(kind: Kind, url: String, case: impl AsyncFnOnce(&World)) {
+    block_on(async {
+        let world = World::new(kind, url).await;
+        case(&world).await;
+    });
 }
 
 /// Runs a future as an arbiter does: on one thread.
