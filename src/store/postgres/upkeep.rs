@@ -30,9 +30,13 @@ pub(crate) async fn run(
     keys_window: Duration,
     events_retention: Duration,
 ) -> Result<Upkeep, StoreError> {
-    let keys_rotated = rotate(connection, millis(keys_window)).await.map_err(|error| unavailable(&error))?;
-    partitions(connection).await?;
-    let dropped = drop_expired(connection, millis(events_retention)).await.map_err(|error| unavailable(&error))?;
+    // Each is tried whatever became of the others: a lock that was not to be had today must not stop the days.
+    let made = partitions(connection).await;
+    let rotated = rotate(connection, millis(keys_window)).await;
+    let dropped = drop_expired(connection, millis(events_retention)).await;
+    made?;
+    let keys_rotated = rotated.map_err(|error| unavailable(&error))?;
+    let dropped = dropped.map_err(|error| unavailable(&error))?;
     Ok(Upkeep { keys_rotated, dropped })
 }
 
