@@ -191,7 +191,7 @@ impl Compiler {
             return Vec::new();
         };
         let references = self.references("key", key);
-        if references.iter().all(Reference::is_constant) && !key.all().is_empty() {
+        if !references.is_empty() && references.iter().all(Reference::is_constant) {
             self.problem("key", "is the same for every event, so all but the first would be duplicates".to_owned());
         }
         references
