@@ -45,8 +45,9 @@ impl World {
         let ports = Ports { store, cache: Arc::new(MemoryCache::new(100)), clock: clock.clone() };
         let settings = EngineSettings { own_arbiters: false, ..EngineSettings::default() };
         let engine = Engine::start(settings, ports, &mut Registry::default());
+        let mut turns = tokio::time::interval(Duration::from_millis(1));
         while !engine.status().ready {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            turns.tick().await;
         }
         Self { ingress: engine.ingress(), engine, clock }
     }
@@ -107,8 +108,9 @@ fn a_resource_that_panicked_can_be_passivated_and_woken_again() {
         let world = World::start().await;
         panic_in("resource");
         assert!(world.take("lost", "o1").await.is_err());
+        let mut turns = tokio::time::interval(Duration::from_secs(1));
         while world.engine.status().live_resources > 0 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            turns.tick().await;
         }
         assert!(world.take("next", "o1").await.is_ok());
     });

@@ -95,7 +95,7 @@ fn a_late_cache_costs_its_deadline_and_then_is_left_alone_until_a_probe() {
         assert!(started.elapsed() < Duration::from_millis(5), "the breaker is open");
         assert_eq!(world.cache.asked(), asked);
         world.cache.set_fault(CacheFault::None);
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        tokio::time::advance(Duration::from_secs(3)).await;
         assert!(world.take(world.unguarded("probe")).await.is_ok());
         assert!(world.take(world.unguarded("after")).await.is_ok());
         assert!(world.cache.asked() >= asked + 2, "the probe closed the breaker");

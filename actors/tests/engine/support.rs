@@ -127,9 +127,10 @@ impl World {
 
     /// Waits for a condition, in driven time.
     pub(crate) async fn until(&self, condition: impl Fn(&Self) -> bool) {
+        let mut turns = tokio::time::interval(Duration::from_millis(1));
         let wait = async {
             while !condition(self) {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                turns.tick().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(60), wait).await.expect("the condition comes true within a minute");
