@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::KEY_SLOTS;
 use super::error::Fault;
-use super::statements::{EVENT_PARAMETERS, STATE_PARAMETERS, Sized, Statements};
+use super::statements::{CLAIM_PARAMETERS, EVENT_PARAMETERS, STATE_PARAMETERS, Sized, Statements};
 use crate::store::sql::batch::Claim;
 use crate::store::sql::decide::{Changed, decide, record, resources};
 
@@ -142,7 +142,8 @@ async fn load(connection: &mut SqliteConnection, statements: &Statements, batch:
         let left = longest - done;
         let (text, before) = if done == 0 { (statements.begin_and_load(left), 2) } else { (statements.load(left), 0) };
         let mut arguments = SqliteArguments::default();
-        for list in [&keys, &resources] {
+        // the keys once for each table of the ring
+        for list in [&keys, &keys, &keys, &resources] {
             add_list(&mut arguments, list, done, text.rows).map_err(|error| fault(&error))?;
         }
         execute(connection, text, arguments, |place, row| match (place, before) {
@@ -196,7 +197,11 @@ async fn write(
     while !rest.is_empty() {
         let text = statements.record(key_slot, rest.len());
         let (now, later) = rest.split_at(rest.len().min(text.rows));
-        let mut arguments = filled(text.rows * EVENT_PARAMETERS);
+        let mut arguments = filled(text.rows * (CLAIM_PARAMETERS + EVENT_PARAMETERS));
+        for recorded in now {
+            add_claim(&mut arguments, recorded.event).map_err(|error| fault(&error))?;
+        }
+        add_nulls(&mut arguments, (text.rows - now.len()) * CLAIM_PARAMETERS).map_err(|error| fault(&error))?;
         for recorded in now {
             add_event(&mut arguments, recorded, None).map_err(|error| fault(&error))?;
         }
@@ -284,6 +289,12 @@ fn add_list(arguments: &mut SqliteArguments, list: &[[u8; 16]], skip: usize, siz
     add_nulls(arguments, missing)
 }
 
+fn add_claim(arguments: &mut SqliteArguments, event: &Event) -> Result<(), sqlx::Error> {
+    add(arguments, event.key.hash.0.as_slice())?;
+    add(arguments, event.id.0)?;
+    add(arguments, event.digest.0.as_slice())
+}
+
 fn add_event(
     arguments: &mut SqliteArguments,
     recorded: &Recorded<'_>,
@@ -308,8 +319,7 @@ fn add_event(
     add(arguments, conflicts_with.map(|id| id.0))?;
     add(arguments, event.digest.0.as_slice())?;
     add(arguments, event.headers.as_ref())?;
-    add(arguments, event.body.as_ref())?;
-    add(arguments, event.key.hash.0.as_slice())
+    add(arguments, event.body.as_ref())
 }
 
 fn add_state(arguments: &mut SqliteArguments, state: &Changed<'_>) -> Result<(), sqlx::Error> {

@@ -1,10 +1,10 @@
 //! The texts of the hot statements, in few fixed sizes, so that each is prepared once and kept.
 //!
 //! Every execution is a hop to the connection's thread and back, so one execution carries as many rows and
-//! statements as it can. Parameters are numbered, which lets the statements of one text share them. A list
-//! is filled up with NULL: in `IN (…)` it matches nothing, in `VALUES` the row is left out.
+//! statements as it can. Parameters have no numbers: SQLite looks a numbered one up by walking a list, which
+//! for a thousand of them costs more than the insert. A list is filled up with NULL: in `IN (…)` it matches
+//! nothing, in `VALUES` the row is left out.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::KEY_SLOTS;
@@ -14,15 +14,15 @@ const LOAD_SIZES: [usize; 4] = [1, 8, 64, 256];
 /// Sizes of lists that are inserted.
 const WRITE_SIZES: [usize; 3] = [1, 8, 64];
 
+/// Parameters of one claim in [`Statements::record`]; all claims stand before the events.
+pub(super) const CLAIM_PARAMETERS: usize = 3;
 /// Parameters of one event in [`Statements::record`].
-pub(super) const EVENT_PARAMETERS: usize = 18;
+pub(super) const EVENT_PARAMETERS: usize = 17;
 /// Parameters of one state in [`Statements::states`].
 pub(super) const STATE_PARAMETERS: usize = 11;
 
 const EVENT_COLUMNS: &str = "id, received_at_ms, source, tenant, key, kind, resource_hash, resource_kind, \
      resource_id, version, version_text, verdict, tie, conflicts_with, digest, headers, body";
-/// Among an event's parameters, those its claim shares: the id, the digest, and the key's hash behind the rest.
-const CLAIM_PARAMETERS: [usize; 3] = [18, 1, 15];
 
 /// A text and how many rows it takes.
 #[derive(Clone, Debug)]
@@ -85,60 +85,47 @@ fn fitting(sizes: &[Sized], rows: usize) -> &Sized {
 }
 
 fn load(rows: usize) -> String {
-    let list = |first: usize| (first..first + rows).map(|n| format!("?{n}")).collect::<Vec<_>>().join(",");
-    let keys = list(1);
+    let list = vec!["?"; rows].join(",");
     let probes: Vec<_> = (0..KEY_SLOTS)
-        .map(|slot| format!("SELECT hash, event_id, digest FROM keys_{slot} WHERE hash IN ({keys})"))
+        .map(|slot| format!("SELECT hash, event_id, digest FROM keys_{slot} WHERE hash IN ({list})"))
         .collect();
-    let resources = list(rows + 1);
     format!(
-        "{}; SELECT hash, version, version_text FROM resources WHERE hash IN ({resources}) AND version IS NOT NULL",
+        "{}; SELECT hash, version, version_text FROM resources WHERE hash IN ({list}) AND version IS NOT NULL",
         probes.join(" UNION ALL ")
     )
 }
 
 /// `VALUES` of so many rows without those left empty.
-fn rows_of(rows: usize, parameters: &[usize], stride: usize) -> String {
-    let mut values = String::new();
-    for row in 0..rows {
-        values.push_str(if row == 0 { "(" } else { ",(" });
-        for (place, parameter) in parameters.iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
-            let _ = write!(values, "{comma}?{}", row * stride + parameter);
-        }
-        values.push(')');
-    }
-    format!("SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL")
+fn rows_of(rows: usize, parameters: usize) -> String {
+    let row = format!("({})", vec!["?"; parameters].join(","));
+    format!("SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL", vec![row; rows].join(","))
 }
 
 // OR FAIL: rows of a statement that fails need not be undone one by one, the transaction is rolled back anyway.
 
 fn record(slot: usize, rows: usize) -> String {
-    let columns: Vec<usize> = (1..EVENT_PARAMETERS).collect();
     format!(
         "INSERT OR FAIL INTO keys_{slot} (hash, event_id, digest) {}; INSERT OR FAIL INTO events ({EVENT_COLUMNS}) {}",
-        rows_of(rows, &CLAIM_PARAMETERS, EVENT_PARAMETERS),
-        rows_of(rows, &columns, EVENT_PARAMETERS),
+        rows_of(rows, CLAIM_PARAMETERS),
+        rows_of(rows, EVENT_PARAMETERS),
     )
 }
 
 fn conflict() -> String {
-    let columns: Vec<usize> = (1..EVENT_PARAMETERS).collect();
     format!(
         "INSERT INTO events ({EVENT_COLUMNS}) {} ON CONFLICT (conflicts_with, digest) WHERE conflicts_with IS NOT NULL DO NOTHING",
-        rows_of(1, &columns, EVENT_PARAMETERS),
+        rows_of(1, EVENT_PARAMETERS),
     )
 }
 
 /// The version guard stands here once more: a stored version never goes back, whoever computed the row (I5).
 fn states(rows: usize) -> String {
-    let columns: Vec<usize> = (1..=STATE_PARAMETERS).collect();
     format!(
         "INSERT OR FAIL INTO resources \
          (hash, source, tenant, kind, id, version, version_text, deleted, event_id, applied_at_ms, applied) {} \
          ON CONFLICT (hash) DO UPDATE SET version = excluded.version, version_text = excluded.version_text, \
          deleted = excluded.deleted, event_id = excluded.event_id, applied_at_ms = excluded.applied_at_ms, \
          applied = resources.applied + excluded.applied WHERE resources.version IS NULL OR excluded.version >= resources.version",
-        rows_of(rows, &columns, STATE_PARAMETERS),
+        rows_of(rows, STATE_PARAMETERS),
     )
 }
