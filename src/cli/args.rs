@@ -73,10 +73,14 @@ pub struct CheckArgs {
 /// `send`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A seed makes the same events again, so a second run with the same seed is all duplicates. Answers 429 and 503 are
-tried again after their Retry-After, as a sender would.
+A seed makes the same events again, so a second run with the same seed is all duplicates.
+Answers 429 and 503 are tried again after their Retry-After, as a sender would.
 
-Exit codes: 0 all answered 2xx, 1 some refused, 2 arguments or settings wrong, 3 the server could not be reached.")]
+Exit codes:
+  0  all answered 2xx
+  1  some were refused
+  2  arguments or settings are wrong; nothing was sent
+  3  the server could not be reached")]
 pub struct SendArgs {
     /// The source to send to, by its name in the settings
     pub source: String,

@@ -59,6 +59,8 @@ enum Failure {
 
 /// Runs every command but `serve`, inside a runtime.
 pub async fn run(command: Command, file: Option<&Path>) -> Exit {
+    // The HTTP client takes the process's TLS provider. An error: there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let done = match command {
         Command::Serve => Err(Failure::Usage("serve is not run here".to_owned())),
         Command::Check(args) => check::run(&args, file).await,

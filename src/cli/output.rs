@@ -27,7 +27,7 @@ pub(super) fn problems(problems: &[Problem]) {
     let count = problems.len();
     let noun = if count == 1 { "problem" } else { "problems" };
     // As above.
-    let _ = writeln!(stderr, "error: the settings have {count} {noun}; nothing was started");
+    let _ = writeln!(stderr, "error: the settings have {count} {noun}");
     for problem in problems {
         let _ = writeln!(stderr, "  {}", visible(&problem.to_string()));
     }
