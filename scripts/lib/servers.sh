@@ -115,7 +115,7 @@ servers_open() {
     mkdir -m 0755 "$SERVERS_DIR/logs"
     trap 'servers_finish $?' EXIT
     trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
+    trap 'exit 143' TERM HUP PIPE # also when whoever reads the output is gone
 }
 
 servers_close() {
@@ -127,7 +127,8 @@ servers_close() {
 
 # Keeps the logs of a run that failed by itself, drops everything else.
 servers_finish() {
-    trap - EXIT INT TERM HUP
+    trap - EXIT
+    trap '' INT TERM HUP PIPE
     servers_close
     find "$SERVERS_DIR" -mindepth 1 -maxdepth 1 ! -name logs -exec rm -rf {} +
     if [ "$1" = 0 ] || [ "$1" = 130 ] || [ "$1" = 143 ]; then
@@ -205,7 +206,7 @@ redis_start() {
         echo "$REDIS_PID" >"$base/pid"
         for waited in $(seq 200); do
             kill -0 "$REDIS_PID" 2>/dev/null || break # the port was taken by a rival
-            if grep -q "Ready to accept connections" "$log" && (exec 3<>"/dev/tcp/127.0.0.1/$REDIS_PORT") 2>/dev/null; then
+            if grep -qs "Ready to accept connections" "$log" && (exec 3<>"/dev/tcp/127.0.0.1/$REDIS_PORT") 2>/dev/null; then
                 # shellcheck disable=SC2034 # for whoever sources this
                 REDIS_URL="redis://127.0.0.1:$REDIS_PORT/"
                 return 0
