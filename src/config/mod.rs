@@ -117,7 +117,7 @@ impl Config {
         };
         cross::check(&config, reader);
         config.warnings = cross::warnings(&config);
-        let mut sources = Sources::read(reader.list("source"), config.server.listen, reader.environment);
+        let mut sources = Sources::read(reader.list("source"), &config, reader.environment);
         reader.problems.append(&mut sources.problems);
         config.warnings.append(&mut sources.warnings);
         config.sources = sources.entries;

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use tidegate_actors::ports::Clock as _;
 use toml::{Table, Value};
 
-use super::Problem;
 use super::layers::joined;
 use super::secret::{Environment, SecretRef};
-use super::spec_faults;
+use super::units::ShowSize;
+use super::{Config, Problem, spec_faults};
 use crate::clock::SystemClock;
 use crate::source::spec::SecretSpec;
 use crate::source::{ResolvedSecret, Source, SourceSpec};
@@ -36,14 +36,17 @@ pub struct SourceEntry {
 pub(super) struct Sources<'a> {
     environment: &'a Environment,
     listen: SocketAddr,
+    body_bytes: u64,
     pub(super) entries: Vec<SourceEntry>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn read(list: Option<&Value>, listen: SocketAddr, environment: &'a Environment) -> Self {
-        let mut sources = Self { environment, listen, entries: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+    pub(super) fn read(list: Option<&Value>, config: &Config, environment: &'a Environment) -> Self {
+        let (listen, body_bytes) = (config.server.listen, config.limits.body_bytes);
+        let mut sources =
+            Self { environment, listen, body_bytes, entries: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
         let Some(Value::Array(items)) = list else {
             sources.problem("source", "must be a list: write [[source]] with double brackets");
             return sources;
@@ -87,6 +90,10 @@ impl<'a> Sources<'a> {
             if judge_secrets || !problem.key.contains("secrets") {
                 self.problem(&joined(&key, &problem.key), problem.message);
             }
+        }
+        if let Some(own) = spec.max_body.filter(|own| enabled && own.0 as u64 > self.body_bytes) {
+            let message = format!("must be at most `limits.body_bytes` ({}), got {own}", ShowSize(self.body_bytes));
+            self.problem(&joined(&key, "max_body"), message);
         }
         self.entries.push(SourceEntry { key, spec, enabled, secrets });
     }

@@ -124,3 +124,10 @@ fn a_file_that_is_not_there_is_told() {
     let found = found.expect_err("no file");
     assert!(found[0].to_string().starts_with("`no/such.toml` cannot be read: "), "{found:?}");
 }
+
+#[test]
+fn a_source_may_not_take_more_than_the_ceiling_for_all() {
+    let file = "[[source]]\nname = \"shop\"\npreset = \"shopify\"\nmax_body = \"30MiB\"\nsecrets = [\"env:SHOP\"]";
+    let found = problems(file, &[("SHOP", "0123456789abcdef0123456789abcdef")]);
+    assert_eq!(found, ["`source.shop.max_body` must be at most `limits.body_bytes` (25MiB), got 30MiB"]);
+}
