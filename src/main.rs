@@ -1,3 +1,18 @@
-//! The program: hands over to the library, which can be tested.
+//! The program: reads the command line and hands over to the library, which can be tested.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tidegate::cli::{self, Cli, Command, Exit};
+use tidegate::serve;
+
+fn main() -> ExitCode {
+    let Cli { config: file, command } = Cli::parse();
+    match command.unwrap_or(Command::Serve) {
+        Command::Serve => match cli::load(file.as_deref()) {
+            Some(config) => serve::serve(config),
+            None => Exit::Usage.into(),
+        },
+        command => actix_rt::System::new().block_on(cli::run(command, file.as_deref())).into(),
+    }
+}

@@ -2,7 +2,12 @@
 //! `#[path = "../support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+pub(crate) mod gate;
+pub(crate) mod http;
+pub(crate) mod place;
+pub(crate) mod process;
 pub(crate) mod redis;
+pub(crate) mod signing;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,233 @@
+//! One webhook's way from its head to its answer.
+//!
+//! Owns the order of the checks, cheapest first: state and headers, rate, room, body, signature, content.
+//! Promises that an unknown source costs the same work and gets the same 401 as a wrong signature, that
+//! nothing of a request is kept before its signature holds, and that the future may be dropped at any await
+//! (a sender that goes away) without harm: what was handed to the engine is finished there. Every way out
+//! that keeps nothing is a [`TurnedAway`], counted under a reason of ours and answered by a document.
+
+use std::sync::Arc;
+
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use tidegate_actors::Refused;
+use tidegate_actors::ports::Clock;
+use tokio::time::Instant;
+
+use super::answer;
+use super::body::{self, BodyFault};
+use super::figures::{EventNotTaken, EventQuarantined, RequestRefused};
+use super::problem::{self, Document};
+use super::public::{Edge, Entrance, Gate};
+use crate::source::spec::OnUnusable;
+use crate::source::{Reading, Reason, Refusal, Request, Source};
+use crate::telemetry::emit;
+
+/// Bodies above this are verified and read on a thread of their own, so that other connections go on.
+const OFFLOAD_ABOVE_BYTES: usize = 64 * 1024;
+
+/// A request that is answered before anything of it is kept.
+#[derive(Debug)]
+pub(super) struct TurnedAway {
+    /// Label for figures and log.
+    pub(super) reason: &'static str,
+    /// What the sender gets.
+    pub(super) document: &'static Document,
+    /// What the engine said, where it was asked.
+    refused: Option<Refused>,
+}
+
+const fn away(reason: &'static str, document: &'static Document) -> TurnedAway {
+    TurnedAway { reason, document, refused: None }
+}
+
+/// Takes one request in.
+pub(super) async fn take(
+    edge: &Edge,
+    request: &HttpRequest,
+    payload: Payload,
+    source: &str,
+    tenant: Option<&str>,
+) -> HttpResponse {
+    let started = Instant::now();
+    let entrance = edge.gate.entrance(source);
+    let answered = enter(edge, entrance, request, payload, tenant).await;
+    entrance.figures.seconds.observe(started.elapsed().as_secs_f64());
+    answered.unwrap_or_else(|away| turn_away(&edge.gate, entrance, &away))
+}
+
+fn turn_away(gate: &Gate, entrance: &Entrance, away: &TurnedAway) -> HttpResponse {
+    let figures = &entrance.figures;
+    let now_ms = u64::try_from(gate.up().as_millis()).unwrap_or(u64::MAX);
+    let reason = away.reason;
+    match &away.refused {
+        Some(refused) => emit(EventNotTaken { figures, reason, refused, now_ms }),
+        None => emit(RequestRefused { figures, reason, now_ms }),
+    }
+    away.document.answer()
+}
+
+async fn enter(
+    edge: &Edge,
+    entrance: &Entrance,
+    request: &HttpRequest,
+    mut payload: Payload,
+    tenant: Option<&str>,
+) -> Result<HttpResponse, TurnedAway> {
+    let gate = &*edge.gate;
+    let declared = check_head(gate, entrance, request.headers())?;
+    if let Some(rate) = &entrance.rate
+        && !rate.allows(u64::try_from(gate.up().as_nanos()).unwrap_or(u64::MAX))
+    {
+        return Err(away("rate-limited", &problem::RATE_LIMITED));
+    }
+    let mut permit = edge.ingress.reserve(declared.unwrap_or(0)).map_err(not_taken)?;
+    let body =
+        body::read(&mut payload, declared, entrance.body, &mut permit, gate.draining()).await.map_err(no_body)?;
+    entrance.figures.body_bytes.inc_by(body.len() as u64);
+    let Some(source) = &entrance.source else {
+        Source::dummy_work(&body);
+        return Err(away(Reason::UnknownSource.label(), &problem::UNAUTHORIZED));
+    };
+    match judge(gate, source, request, tenant, body).await? {
+        Reading::Event(event) => {
+            let receipt = edge.ingress.take(event, permit).await.map_err(not_taken)?;
+            entrance.figures.answered(&receipt);
+            Ok(answer::receipt(source.answer(), &receipt))
+        }
+        Reading::Reply(reply) => Ok(answer::handshake(reply)),
+        Reading::Empty => Err(away("body-empty", &problem::BODY_EMPTY)),
+        Reading::Unusable(unusable) => {
+            let (code, reason) = (unusable.code, unusable.reason.clone());
+            let id = edge.ingress.quarantine(unusable, permit).await.map_err(not_taken)?;
+            emit(EventQuarantined { figures: &entrance.figures, code, id });
+            Ok(match source.on_unusable() {
+                OnUnusable::Accept => answer::quarantined(id),
+                OnUnusable::Refuse => problem::unusable(code, &reason, id),
+            })
+        }
+    }
+}
+
+/// The checks that need nothing but the head. Gives the declared length of the body, if there is one.
+pub(super) fn check_head(gate: &Gate, entrance: &Entrance, headers: &HeaderMap) -> Result<Option<usize>, TurnedAway> {
+    if gate.is_draining() {
+        return Err(away("draining", &problem::DRAINING));
+    }
+    if !headers.get_all(CONTENT_ENCODING).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
+        return Err(away("content-encoding", &problem::ENCODING_UNSUPPORTED));
+    }
+    let Some(length) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
+    let length = length.to_str().ok().and_then(|text| text.trim().parse::<usize>().ok());
+    match length {
+        Some(length) if length <= entrance.body.bytes => Ok(Some(length)),
+        _ => Err(away("too-large", &problem::TOO_LARGE)),
+    }
+}
+
+/// What a request is found to be.
+type Judged = Result<Reading, Unfit>;
+
+/// Why a request got no further than its signature and its content type.
+enum Unfit {
+    NotAuthentic(Refusal),
+    ContentType,
+}
+
+/// Verifies and reads; on a thread of its own where that would hold up other connections.
+async fn judge(
+    gate: &Gate,
+    source: &Arc<Source>,
+    request: &HttpRequest,
+    tenant: Option<&str>,
+    body: Bytes,
+) -> Result<Reading, TurnedAway> {
+    let judged = if body.len() <= OFFLOAD_ABOVE_BYTES {
+        let request = Request {
+            method: request.method(),
+            target: target(request),
+            path_tenant: tenant,
+            headers: request.headers(),
+            body: &body,
+            now_ms: gate.clock.now_ms(),
+        };
+        verify_and_read(source, &request, &*gate.clock)
+    } else {
+        judge_apart(gate, source, request, tenant, body).await?
+    };
+    judged.map_err(|reason| match reason {
+        Unfit::NotAuthentic(refusal) => not_authentic(gate, refusal),
+        Unfit::ContentType => away("content-type", &problem::CONTENT_TYPE_UNSUPPORTED),
+    })
+}
+
+async fn judge_apart(
+    gate: &Gate,
+    source: &Arc<Source>,
+    request: &HttpRequest,
+    tenant: Option<&str>,
+    body: Bytes,
+) -> Result<Judged, TurnedAway> {
+    let (source, clock) = (Arc::clone(source), Arc::clone(&gate.clock));
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let (target, tenant) = (target(request).to_owned(), tenant.map(str::to_owned));
+    let work = move || {
+        let request = Request {
+            method: &method,
+            target: &target,
+            path_tenant: tenant.as_deref(),
+            headers: &headers,
+            body: &body,
+            now_ms: clock.now_ms(),
+        };
+        verify_and_read(&source, &request, &*clock)
+    };
+    // An error means that the work panicked, or that the pool of threads is going down.
+    actix_web::web::block(work).await.map_err(|_| away("internal", &problem::INTERNAL))
+}
+
+fn target(request: &HttpRequest) -> &str {
+    request.uri().path_and_query().map_or("/", |target| target.as_str())
+}
+
+/// The content type is judged after the signature: a stranger learns nothing from it.
+fn verify_and_read(source: &Source, request: &Request<'_>, clock: &dyn Clock) -> Judged {
+    let verified = source.verify(request).map_err(Unfit::NotAuthentic)?;
+    if !source.takes_content_type(request.headers) {
+        return Err(Unfit::ContentType);
+    }
+    Ok(source.read(request, &verified, clock.event_id()))
+}
+
+/// One answer outside, whatever the reason; but where only the time is off and our own clock is in doubt, the
+/// sender may be right (I13).
+fn not_authentic(gate: &Gate, refusal: Refusal) -> TurnedAway {
+    if refusal.only_window() && gate.clock_is_suspect() {
+        return away("clock-suspect", &problem::CLOCK_SUSPECT);
+    }
+    away(refusal.reason.label(), &problem::UNAUTHORIZED)
+}
+
+fn no_body(fault: BodyFault) -> TurnedAway {
+    match fault {
+        BodyFault::TooLarge => away("too-large", &problem::TOO_LARGE),
+        BodyFault::Slow => away("body-slow", &problem::BODY_SLOW),
+        BodyFault::Incomplete => away("body-incomplete", &problem::BODY_INCOMPLETE),
+        BodyFault::NoRoom(refused) => not_taken(refused),
+        BodyFault::Draining => away("draining", &problem::DRAINING),
+    }
+}
+
+fn not_taken(refused: Refused) -> TurnedAway {
+    let (reason, document) = match refused {
+        Refused::Overloaded => ("overloaded", &problem::OVERLOADED),
+        Refused::Draining => ("draining", &problem::DRAINING),
+        Refused::Unavailable(_) => ("store-unavailable", &problem::STORE_UNAVAILABLE),
+        Refused::Unknown(_) => ("commit-unknown", &problem::COMMIT_UNKNOWN),
+        Refused::TooLate => ("too-late", &problem::TOO_LATE),
+        Refused::Rejected(_) => ("store-rejected", &problem::REJECTED),
+    };
+    TurnedAway { reason, document, refused: Some(refused) }
+}
