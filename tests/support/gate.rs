@@ -66,6 +66,11 @@ impl Gate {
         Self { public, admin, ask: Some(ask), thread: Some(thread), place: Some(place) }
     }
 
+    /// Where its rows are.
+    pub(crate) fn place(&self) -> &Place {
+        self.place.as_ref().expect("a running gate")
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client::connect(self.public).expect("the gate takes connections")
     }

@@ -170,6 +170,13 @@ impl Client {
         self.socket.shutdown(Shutdown::Write)
     }
 
+    /// Waits that long for bytes of an answer, then resets the connection.
+    pub(crate) fn reset_after(mut self, patience: Duration) -> io::Result<()> {
+        self.socket.set_read_timeout(Some(patience))?;
+        let _ = self.socket.read(&mut [0; 64]); // an answer, or none in time: both are fine
+        reset(self.socket)
+    }
+
     /// Goes away in the middle: the server sees RST and not FIN.
     pub(crate) fn reset(self) -> io::Result<()> {
         reset(self.socket)

@@ -2,9 +2,11 @@
 //! `#[path = "../support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+pub(crate) mod fault;
 pub(crate) mod gate;
 pub(crate) mod http;
 pub(crate) mod place;
+pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod redis;
 pub(crate) mod signing;

@@ -1,20 +1,29 @@
 //! Where a gate under test keeps its rows: an SQLite file or a Postgres database of its own, gone afterwards.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::setting;
 
-/// A store of one test's own.
-pub(crate) enum Place {
+/// A store of one test's own; clones are the same store, which is gone with the last of them.
+#[derive(Clone)]
+pub(crate) struct Place(Arc<Kept>);
+
+enum Kept {
     Sqlite(tempfile::TempDir),
-    Postgres { server: String, database: String },
+    Postgres {
+        server: String,
+        database: String,
+    },
+    /// The database of a server that is the test's own as a whole.
+    Server(String),
 }
 
 impl Place {
     pub(crate) fn sqlite() -> Self {
-        Self::Sqlite(tempfile::tempdir().expect("a temporary folder"))
+        Self(Arc::new(Kept::Sqlite(tempfile::tempdir().expect("a temporary folder"))))
     }
 
     /// A fresh database on the server that `scripts/test` started.
@@ -22,19 +31,29 @@ impl Place {
         let server = setting("TIDEGATE_TEST_POSTGRES");
         let database = format!("gate_{}", uuid::Uuid::from_u128(rand::random()).simple());
         on_server(&server, &format!("CREATE DATABASE {database}"));
-        Self::Postgres { server, database }
+        Self(Arc::new(Kept::Postgres { server, database }))
+    }
+
+    /// The database that this URL names.
+    pub(crate) fn on_server(url: &str) -> Self {
+        Self(Arc::new(Kept::Server(url.to_owned())))
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(*self.0, Kept::Sqlite(_))
     }
 
     /// What `store.url` is for it.
     pub(crate) fn url(&self) -> String {
-        match self {
-            Self::Sqlite(folder) => format!("sqlite:{}", folder.path().join("tidegate.db").display()),
-            Self::Postgres { server, database } => with_database(server, database),
+        match &*self.0 {
+            Kept::Sqlite(folder) => format!("sqlite:{}", folder.path().join("tidegate.db").display()),
+            Kept::Postgres { server, database } => with_database(server, database),
+            Kept::Server(url) => url.clone(),
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Kept {
     fn drop(&mut self) {
         if let Self::Postgres { server, database } = self
             && !std::thread::panicking()

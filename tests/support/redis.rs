@@ -1,5 +1,6 @@
 //! A Redis server of a test's own.
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,6 +28,15 @@ impl RedisServer {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn flush(&self) {
+        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        socket.write_all(b"*1\r\n$8\r\nFLUSHALL\r\n").unwrap();
+        let mut answer = [0; 5];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"+OK\r\n");
     }
 
     /// SIGKILL: what was in it is gone.

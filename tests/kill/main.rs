@@ -1,0 +1,16 @@
+//! Crashes under load: the program killed, its store killed, its clients gone in the middle. Senders
+//! retry as real ones do, and afterwards the rows are held against what the senders were told.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "deadlines of tests are real time, and the run says how much it did"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod judge;
+mod program;
+mod reset;
+mod senders;
+mod store;
