@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) expect: Expect,
 }
 
-/// One request. Requests of the same instant are sent at once.
+/// One request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arrival {
@@ -113,6 +113,13 @@ pub(crate) struct Expect {
     pub(crate) final_state: BTreeMap<String, FinalState>,
     #[serde(default, rename = "applied_by_ms")]
     _applied_by_ms: Option<i64>,
+}
+
+impl Expect {
+    /// Whether requests of one instant are sent at once; else they come one after the other.
+    pub(crate) fn order_is_free(&self) -> bool {
+        !self.verdict_counts.is_empty() || !self.applied_includes.is_empty()
+    }
 }
 
 /// What a resource must hold in the end.

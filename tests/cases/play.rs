@@ -96,7 +96,8 @@ impl Gates {
 pub(crate) fn play(case: &Case, stage: Stage) -> Played {
     let gates = Gates::open(case, stage);
     let mut answers = Vec::new();
-    for instant in case.arrivals.chunk_by(|left, right| left.at_ms == right.at_ms) {
+    let at_once = case.expect.order_is_free();
+    for instant in case.arrivals.chunk_by(|left, right| at_once && left.at_ms == right.at_ms) {
         let at_ms = instant[0].at_ms;
         gates.world.set_now_ms(case.starts_at_ms() + at_ms);
         gates.fault(case, at_ms);
