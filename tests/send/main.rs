@@ -64,7 +64,7 @@ fn assert_rows(place: &Place) {
 /// Verdicts told by all runs together: each event in once, everything else a duplicate.
 fn assert_told(reports: &[Value]) {
     let mut told: BTreeMap<&str, i64> = BTreeMap::new();
-    for (verdict, count) in reports.iter().filter_map(|report| report["verdicts"].as_object()).flatten() {
+    for (verdict, count) in reports.iter().filter_map(|report| report["answers"].as_object()).flatten() {
         *told.entry(verdict).or_default() += count.as_i64().expect("a count");
     }
     let count = |verdict| told.get(verdict).copied().unwrap_or(0);
