@@ -204,7 +204,7 @@ fn a_store_that_is_away_is_503_for_the_sender_and_for_readyz_and_heals_by_itself
     assert_eq!(ready.code(), "not-ready");
     assert!(!ready.json()["reasons"].as_array().expect("reasons").is_empty());
     assert!(!ready.text().contains("10.1.2.3"), "nothing of the inside in {}", ready.text());
-    assert!(bench.gate.admin_get("/status").text().contains("10.1.2.3"), "the operator sees why");
+    until("the operator sees why", || bench.gate.admin_get("/status").text().contains("10.1.2.3"));
     assert_eq!(bench.gate.call(&Request::new("GET", "/healthz")).status, 200, "the process lives");
 
     bench.feels(Mood::Well);

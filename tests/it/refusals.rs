@@ -2,11 +2,12 @@
 
 use crate::support::gate::Gate;
 use crate::support::http::{Request, Response};
-use crate::support::signing::{KEY, now_s, signature, signed, signed_at, thing};
+use crate::support::signing::{now_s, signature, signed, signed_at, thing};
 
 /// Everything a sender sees of an answer, but for the time it was given.
 fn seen(response: &Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
-    let headers = response.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
+    let mut headers: Vec<_> = response.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
+    headers.sort(); // their order is drawn anew for every response
     (response.status, headers, response.body.clone())
 }
 
@@ -94,5 +95,4 @@ fn a_request_replayed_to_another_source_or_tenant_is_refused_when_its_secret_is_
     request.target = "/in/others".to_owned();
     assert_eq!(gate.call(&request).code(), "unauthorized");
     assert_eq!(gate.events().len(), 1);
-    assert_ne!(KEY, b"", "the two secrets differ");
 }

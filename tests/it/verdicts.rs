@@ -3,7 +3,7 @@
 use tidegate_actors::rules::event::Verdict;
 
 use crate::support::gate::{Gate, SOURCES};
-use crate::support::signing::{signed, thing};
+use crate::support::signing::{KEY, OTHER_KEY, now_s, signed, signed_by, thing};
 
 #[test]
 fn a_new_event_is_applied_and_its_raw_bytes_and_resource_are_kept() {
@@ -107,13 +107,15 @@ fn two_sources_and_two_tenants_never_share_a_key() {
         SOURCES.replace("\"things\"", "\"others\""),
         SOURCES.replace("\"things\"", "\"shared\"").replace(
             "secrets = [\"env:TEST_SECRET\"]",
-            "tenant = \"path\"\ntenants = [{ name = \"acme\", secrets = [\"env:TEST_SECRET\"] }, { name = \"bolt\", secrets = [\"env:TEST_SECRET\"] }]"
+            "tenant = \"path\"\ntenants = [{ name = \"acme\", secrets = [\"env:TEST_SECRET\"] }, { name = \"bolt\", secrets = [\"env:OTHER_SECRET\"] }]"
         ),
     );
     let gate = Gate::start(&settings);
-    for target in ["/in/things", "/in/others", "/in/shared/acme", "/in/shared/bolt"] {
-        assert_eq!(gate.call(&signed(target, "evt_1", thing("t1", 5))).verdict(), "applied", "{target}");
-        assert_eq!(gate.call(&signed(target, "evt_1", thing("t1", 5))).verdict(), "duplicate", "{target}");
+    let senders = [("/in/things", KEY), ("/in/others", KEY), ("/in/shared/acme", KEY), ("/in/shared/bolt", OTHER_KEY)];
+    for (target, key) in senders {
+        let request = signed_by(key, target, "evt_1", now_s(), thing("t1", 5));
+        assert_eq!(gate.call(&request).verdict(), "applied", "{target}");
+        assert_eq!(gate.call(&request).verdict(), "duplicate", "{target}");
     }
     assert_eq!(gate.counts().keys, 4);
     assert_eq!(gate.resources().len(), 4);

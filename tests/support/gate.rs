@@ -215,7 +215,8 @@ pub(crate) fn environment(place: &Place) -> std::collections::BTreeMap<String, S
         ("TIDEGATE_SERVER__LISTEN", "127.0.0.1:0".to_owned()),
         ("TIDEGATE_ADMIN__LISTEN", "127.0.0.1:0".to_owned()),
         ("TIDEGATE_LOG__FORMAT", "json".to_owned()),
-        ("TEST_SECRET", signing::secret()),
+        ("TEST_SECRET", signing::secret(signing::KEY)),
+        ("OTHER_SECRET", signing::secret(signing::OTHER_KEY)),
     ];
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

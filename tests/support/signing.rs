@@ -9,10 +9,11 @@ use super::http::Request;
 
 /// The bytes of every test source's secret.
 pub(crate) const KEY: &[u8] = b"a secret of tests, 32 bytes long";
+pub(crate) const OTHER_KEY: &[u8] = b"another secret of tests, as long";
 
 /// The same as senders' consoles show it.
-pub(crate) fn secret() -> String {
-    format!("whsec_{}", STANDARD.encode(KEY))
+pub(crate) fn secret(key: &[u8]) -> String {
+    format!("whsec_{}", STANDARD.encode(key))
 }
 
 /// Seconds since 1970.
@@ -29,8 +30,13 @@ pub(crate) fn signed(target: &str, id: &str, body: impl Into<Vec<u8>>) -> Reques
 
 /// The same with another time.
 pub(crate) fn signed_at(target: &str, id: &str, at_s: i64, body: impl Into<Vec<u8>>) -> Request {
+    signed_by(KEY, target, id, at_s, body)
+}
+
+/// The same with another secret.
+pub(crate) fn signed_by(key: &[u8], target: &str, id: &str, at_s: i64, body: impl Into<Vec<u8>>) -> Request {
     let body = body.into();
-    let signature = signature(KEY, id, &at_s.to_string(), &body);
+    let signature = signature(key, id, &at_s.to_string(), &body);
     Request::post(target, body)
         .header("content-type", "application/json")
         .header("webhook-id", id)
