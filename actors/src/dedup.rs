@@ -25,8 +25,8 @@ use crate::writer::WriterActor;
 
 pub(crate) use self::cache::CacheSettings;
 
-#[allow(clippy::vec_box)] // events travel boxed: a move of 8 bytes instead of 400 at each step
 /// First of a shard's line of actors.
+#[expect(clippy::vec_box, reason = "events travel boxed: a move of 8 bytes instead of 400 at each step")]
 pub(crate) struct DedupActor {
     ordering: Addr<OrderingActor>,
     writer: Addr<WriterActor>,

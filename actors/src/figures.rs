@@ -117,7 +117,6 @@ pub(crate) struct Figures {
 
 impl Figures {
     /// Makes all figures known to the registry.
-    #[allow(clippy::too_many_lines)] // one statement a figure, nothing to split
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("tidegate");
         let pools = Pools::register(registry);

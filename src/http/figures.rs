@@ -201,7 +201,7 @@ impl Happening for EventNotTaken<'_> {
         }
         match figures.refusals_to_log(now_ms) {
             Some(count) => {
-                warn!(source, reason, %refused, count, "events not taken; the reason is that of the last one")
+                warn!(source, reason, %refused, count, "events not taken; the reason is that of the last one");
             }
             None => debug!(source, reason, %refused, "event not taken"),
         }

@@ -16,7 +16,7 @@ mod read;
 mod reference;
 mod refusal;
 mod rules;
-#[allow(clippy::module_inception)] // the type the module is named after
+#[expect(clippy::module_inception, reason = "the type the module is named after")]
 mod source;
 pub mod spec;
 mod verify;

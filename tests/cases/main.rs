@@ -4,9 +4,10 @@
 //!
 //! A test here is a case's whole kind: the file gives the sequence, the functions below its circumstances.
 #![allow(
+    clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "deadlines of tests are real time, and the run says how much it did"
+    reason = "in a test a failed unwrap is the report, deadlines are real time, and the run says how much it did"
 )]
 
 #[path = "../support/mod.rs"]

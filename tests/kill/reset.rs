@@ -45,7 +45,7 @@ fn request(number: usize) -> crate::support::http::Request {
 /// Sends a whole request or a part of it, waits a moment for an answer, and resets the connection.
 fn cut_off(gate: &Gate, number: usize) {
     let bytes = request(number).bytes();
-    let length = if number % 4 == 0 { rand::random_range(1..bytes.len()) } else { bytes.len() };
+    let length = if number.is_multiple_of(4) { rand::random_range(1..bytes.len()) } else { bytes.len() };
     let mut client = gate.client();
     client.send(&bytes[..length]).expect("bytes go out");
     client.reset_after(Duration::from_micros(rand::random_range(1..4_000))).expect("a reset");

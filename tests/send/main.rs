@@ -1,9 +1,10 @@
 //! The way a newcomer tries it: `tidegate send demo`, shuffled, repeated and at once, against each store,
 //! two nodes, a cache that forgets and a cache that is gone. The rows say whether each event is in once.
 #![allow(
+    clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "deadlines of tests are real time, and the run says how much it did"
+    reason = "in a test a failed unwrap is the report, deadlines are real time, and the run says how much it did"
 )]
 
 #[path = "../support/mod.rs"]

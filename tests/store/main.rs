@@ -3,7 +3,11 @@
 //! Cases belong to the trait; a backend only names itself, in `world.rs` and in the list below. Postgres is found by
 //! `TIDEGATE_TEST_POSTGRES` (`scripts/test` starts one and sets it).
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test a failed unwrap is the report, and the run says how much it did"
+)]
 
 mod cases;
 mod events;

@@ -101,7 +101,7 @@ impl Gate {
                 let _ = answer.send(question(reader).await);
             })
         });
-        self.ask.as_ref().expect("a running gate").blocking_send(asking).ok().expect("a running gate");
+        self.ask.as_ref().expect("a running gate").blocking_send(asking).expect("a running gate");
         answered.recv_timeout(DEADLINE).expect("the reader answers")
     }
 

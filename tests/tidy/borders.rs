@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Text, files, none, root};
+use crate::{Text, existing, files, none, root};
 
 /// Mentions of a crate or module, as code.
 fn mentions(text: &Text, what: &str) -> Vec<String> {
@@ -19,6 +19,8 @@ fn mentions(text: &Text, what: &str) -> Vec<String> {
 #[track_caller]
 fn keep_out(rule: &str, places: &[&str], except: &[&str], banned: &[&str]) {
     let texts = files(places, &[".rs"]);
+    assert!(!texts.is_empty(), "nothing to check in {places:?}");
+    except.iter().for_each(|place| drop(existing(place)));
     let checked = texts.iter().filter(|text| !except.iter().any(|place| text.path.starts_with(place)));
     none(rule, checked.flat_map(|text| banned.iter().flat_map(|what| mentions(text, what))));
 }
@@ -43,8 +45,7 @@ fn rules_are_plain_functions_without_actors_time_or_input_and_output() {
 
 #[test]
 fn only_the_store_sees_sqlx() {
-    let except = ["src/store/", "examples/", "benches/"];
-    keep_out("sqlx stays under src/store", &["src", "actors/src"], &except, &["sqlx::"]);
+    keep_out("sqlx stays under src/store", &["src", "actors/src"], &["src/store/"], &["sqlx::"]);
 }
 
 #[test]

@@ -36,10 +36,18 @@ fn root() -> PathBuf {
 fn files(places: &[&str], endings: &[&str]) -> Vec<Text> {
     let mut found = Vec::new();
     for place in places {
-        collect(&root().join(place), endings, &mut found);
+        collect(&existing(place), endings, &mut found);
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// A place that a rule names. One that is not there any more would leave its rule without anything to hold.
+#[track_caller]
+fn existing(place: &str) -> PathBuf {
+    let path = root().join(place);
+    assert!(path.exists(), "a rule names {place}, which does not exist: name its new place, or drop it");
+    path
 }
 
 fn collect(place: &Path, endings: &[&str], found: &mut Vec<Text>) {
@@ -55,11 +63,7 @@ fn collect(place: &Path, endings: &[&str], found: &mut Vec<Text>) {
 
 /// All Rust of the project.
 fn rust() -> Vec<Text> {
-    let places: Vec<&str> = ["src", "actors", "tests", "examples", "benches"]
-        .into_iter()
-        .filter(|place| root().join(place).exists())
-        .collect();
-    files(&places, &[".rs"])
+    files(&["src", "actors", "bench", "benches", "examples", "tests"], &[".rs"])
 }
 
 /// Fails with every finding at once.
@@ -67,4 +71,10 @@ fn rust() -> Vec<Text> {
 fn none(rule: &str, findings: impl IntoIterator<Item = String>) {
     let findings: Vec<String> = findings.into_iter().collect();
     assert!(findings.is_empty(), "{rule}:\n  {}", findings.join("\n  "));
+}
+
+#[test]
+#[should_panic(expected = "a rule names src/moved")]
+fn a_rule_about_a_place_that_is_gone_fails() {
+    files(&["src", "src/moved"], &[".rs"]);
 }

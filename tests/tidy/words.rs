@@ -35,6 +35,17 @@ fn tests_neither_sleep_nor_look_away() {
 }
 
 #[test]
+fn no_thread_sleeps_but_where_there_is_nothing_else_to_wait_for() {
+    let places =
+        [("bench/src/run/contender.rs", "a process of any contender, which says nothing when it is ready or gone")];
+    let nap = format!("thread::{}(", "sleep");
+    let texts = rust();
+    let sleeping = texts.iter().filter(|text| text.code().any(|(_, line)| line.contains(&nap)));
+    let found: Vec<&str> = sleeping.map(|text| text.path.as_str()).collect();
+    assert_eq!(found, places.map(|(path, _)| path), "a thread that sleeps holds up every actor on it");
+}
+
+#[test]
 fn every_claim_to_happen_once_names_the_key_that_makes_it_so() {
     let claim = ["exactly", "once"];
     let mut texts = rust();

@@ -1,6 +1,6 @@
 //! The engine from outside: events in, receipts out, on one thread with driven time.
 
-#![allow(clippy::unwrap_used)] // in the helpers too, what is not there fails the test
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the report")]
 
 mod bounds;
 mod cache;

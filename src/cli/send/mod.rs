@@ -47,7 +47,7 @@ pub(super) async fn run(args: &SendArgs, config: &Config) -> Result<Exit, Failur
     Ok(report.exit())
 }
 
-#[allow(clippy::disallowed_methods, reason = "a run without --seed is meant to differ; the seed is printed")]
+#[expect(clippy::disallowed_methods, reason = "a run without --seed is meant to differ; the seed is printed")]
 fn fresh_seed() -> u64 {
     // readers of JSON keep 53 bits of a number
     rand::random::<u64>() >> 11

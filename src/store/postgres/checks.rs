@@ -178,7 +178,7 @@ async fn keeps_its_session(connection: &mut PgConnection, first_pid: i64) -> Res
 }
 
 /// This machine's wall clock, asked once at start to compare it with the server's.
-#[allow(clippy::disallowed_methods)]
+#[expect(clippy::disallowed_methods, reason = "before there is a clock to ask, and only to compare the two")]
 fn wall_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
