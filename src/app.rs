@@ -238,7 +238,6 @@ fn public_settings(config: &Config) -> ListenSettings {
     ListenSettings {
         workers: server.workers,
         connections: server.max_connections,
-        backlog: BACKLOG,
         header_within: server.header_timeout,
         keep_alive: server.keep_alive,
         close_within: CLOSE_WITHIN,

@@ -184,8 +184,11 @@ async fn judge_apart(
         };
         verify_and_read(&source, &request, &*clock)
     };
-    // An error means that the work panicked, or that the pool of threads is going down.
-    actix_web::web::block(work).await.map_err(|_| away("internal", &problem::INTERNAL))
+    // An error means that the work panicked, or that the pool of threads is going down: a fault either way.
+    actix_web::web::block(work).await.map_err(|_| {
+        emit(gate.figures.panicked());
+        away("internal", &problem::INTERNAL)
+    })
 }
 
 fn target(request: &HttpRequest) -> &str {

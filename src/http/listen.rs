@@ -22,8 +22,6 @@ pub struct ListenSettings {
     pub workers: usize,
     /// Connections at once, over all workers.
     pub connections: usize,
-    /// Connections the kernel may hold for us.
-    pub backlog: u32,
     /// How long the first request's head may take.
     pub header_within: Duration,
     /// How long an idle connection is kept.
@@ -46,7 +44,7 @@ pub struct ListenError {
     pub why: String,
 }
 
-/// Binds one address.
+/// Binds one address; the kernel may hold `backlog` connections for us.
 pub fn bind(setting: &'static str, address: SocketAddr, backlog: u32) -> Result<TcpListener, ListenError> {
     let bound = (|| {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;

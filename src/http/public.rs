@@ -75,7 +75,8 @@ pub(super) struct Entrance {
 pub struct Gate {
     entrances: HashMap<Arc<str>, Entrance>,
     nowhere: Entrance,
-    figures: Figures,
+    /// What all entrances count together.
+    pub(super) figures: Figures,
     started: Instant,
     draining: AtomicBool,
     clock_tolerance_ms: i64,

@@ -8,10 +8,27 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+/// Makes each named function, which takes a `Place`, a test on SQLite and one on Postgres.
+macro_rules! on_each_store {
+    ($($name:ident;)*) => {
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(crate::support::place::Place::sqlite()); })*
+        }
+
+        mod on_postgres {
+            $(#[test] fn $name() { super::$name(crate::support::place::Place::postgres()); })*
+        }
+    };
+}
+
+mod figures;
 mod framing;
+mod nodes;
 mod overload;
+mod panics;
 mod paths;
 mod refusals;
+mod senders;
 mod shutdown;
 mod unusable;
 mod verdicts;

@@ -15,6 +15,16 @@ use crate::support::http::{Client, Request, Response};
 use crate::support::place::Place;
 use crate::support::signing::{now_s, signed, signed_at, thing};
 
+on_each_store! {
+    a_store_that_is_away_is_503_for_the_sender_and_for_readyz_and_heals_by_itself;
+    an_unknown_commit_is_503_and_the_retry_is_recognised;
+    refused_data_is_500_for_that_event_alone;
+    a_panic_in_the_engine_is_503_and_the_engine_comes_back_clean;
+    a_commit_that_takes_too_long_is_503_and_its_retry_is_a_duplicate;
+    at_the_budget_of_events_the_next_one_is_503_and_what_was_accepted_is_answered;
+    while_draining_new_events_are_503_and_accepted_ones_are_answered;
+}
+
 /// What the store behind the engine does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -112,9 +122,13 @@ struct Bench {
 
 impl Bench {
     fn start(settings: &str) -> Self {
+        Self::start_at(Place::sqlite(), settings)
+    }
+
+    fn start_at(place: Place, settings: &str) -> Self {
         let (mood, held) = (Arc::new(AtomicU8::new(0)), Arc::new(Semaphore::new(0)));
         let parts = (Arc::clone(&mood), Arc::clone(&held));
-        let gate = Gate::start_with(Place::sqlite(), settings, move |backends: Backends| Backends {
+        let gate = Gate::start_with(place, settings, move |backends: Backends| Backends {
             store: Arc::new(Moody { inner: backends.store, mood: parts.0, gate: parts.1 }),
             ..backends
         });
@@ -160,9 +174,8 @@ fn a_source_beyond_its_rate_gets_429_with_retry_after_and_the_others_go_on() {
     assert_eq!(gate.call(&signed("/in/others", "evt_1", thing("t1", 1))).verdict(), "applied");
 }
 
-#[test]
-fn at_the_budget_of_events_the_next_one_is_503_and_what_was_accepted_is_answered() {
-    let bench = Bench::start("[limits]\nin_flight_events = 2");
+fn at_the_budget_of_events_the_next_one_is_503_and_what_was_accepted_is_answered(place: Place) {
+    let bench = Bench::start_at(place, "[limits]\nin_flight_events = 2");
     bench.feels(Mood::Held);
     let mut accepted = [bench.held_event("evt_1"), bench.held_event("evt_2")];
     until("two are in flight", || bench.in_flight() == 2);
@@ -194,9 +207,8 @@ fn at_the_budget_of_bytes_a_body_is_refused_before_it_is_read() {
     until("its bytes are given back", || bench.gate.admin_get("/status").json()["in_flight_bytes"]["now"] == 0);
 }
 
-#[test]
-fn a_store_that_is_away_is_503_for_the_sender_and_for_readyz_and_heals_by_itself() {
-    let bench = Bench::start("");
+fn a_store_that_is_away_is_503_for_the_sender_and_for_readyz_and_heals_by_itself(place: Place) {
+    let bench = Bench::start_at(place, "");
     bench.feels(Mood::Away);
     assert_come_again(&bench.gate.post("evt_1", &thing("t1", 1)), "store-unavailable");
     until("readyz says so", || bench.gate.call(&Request::new("GET", "/readyz")).status == 503);
@@ -213,9 +225,8 @@ fn a_store_that_is_away_is_503_for_the_sender_and_for_readyz_and_heals_by_itself
     assert_eq!(bench.gate.events().len(), 1);
 }
 
-#[test]
-fn an_unknown_commit_is_503_and_the_retry_is_recognised() {
-    let bench = Bench::start("");
+fn an_unknown_commit_is_503_and_the_retry_is_recognised(place: Place) {
+    let bench = Bench::start_at(place, "");
     bench.feels(Mood::Unknown);
     assert_come_again(&bench.gate.post("evt_1", &thing("t1", 1)), "commit-unknown");
     bench.feels(Mood::Well);
@@ -223,9 +234,8 @@ fn an_unknown_commit_is_503_and_the_retry_is_recognised() {
     assert_eq!(bench.gate.events().len(), 1);
 }
 
-#[test]
-fn refused_data_is_500_for_that_event_alone() {
-    let bench = Bench::start("");
+fn refused_data_is_500_for_that_event_alone(place: Place) {
+    let bench = Bench::start_at(place, "");
     bench.feels(Mood::Refuses);
     let answer = bench.gate.post("evt_1", &thing("t1", 1));
     assert_eq!((answer.status, answer.code().as_str()), (500, "store-rejected"));
@@ -233,9 +243,8 @@ fn refused_data_is_500_for_that_event_alone() {
     until("the next is taken", || bench.gate.post("evt_2", &thing("t2", 1)).status == 200);
 }
 
-#[test]
-fn a_panic_in_the_engine_is_503_and_the_engine_comes_back_clean() {
-    let bench = Bench::start("");
+fn a_panic_in_the_engine_is_503_and_the_engine_comes_back_clean(place: Place) {
+    let bench = Bench::start_at(place, "");
     bench.feels(Mood::Panics);
     assert_come_again(&bench.gate.post("evt_1", &thing("t1", 1)), "store-unavailable");
     bench.feels(Mood::Well);
@@ -243,9 +252,8 @@ fn a_panic_in_the_engine_is_503_and_the_engine_comes_back_clean() {
     assert_eq!(bench.gate.resources().len(), 1);
 }
 
-#[test]
-fn a_commit_that_takes_too_long_is_503_and_its_retry_is_a_duplicate() {
-    let bench = Bench::start("[server]\nanswer_within = \"200ms\"");
+fn a_commit_that_takes_too_long_is_503_and_its_retry_is_a_duplicate(place: Place) {
+    let bench = Bench::start_at(place, "[server]\nanswer_within = \"200ms\"");
     bench.feels(Mood::Held);
     assert_come_again(&bench.gate.post("evt_1", &thing("t1", 1)), "too-late");
     bench.feels(Mood::Well);
@@ -267,9 +275,8 @@ fn when_only_the_time_is_off_and_our_own_clock_is_in_doubt_it_is_503_and_not_401
     bench.gate.assert_empty();
 }
 
-#[test]
-fn while_draining_new_events_are_503_and_accepted_ones_are_answered() {
-    let mut bench = Bench::start("");
+fn while_draining_new_events_are_503_and_accepted_ones_are_answered(place: Place) {
+    let mut bench = Bench::start_at(place, "");
     bench.feels(Mood::Held);
     let mut accepted = bench.held_event("evt_1");
     let mut idle = bench.gate.client();

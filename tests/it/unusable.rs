@@ -1,11 +1,19 @@
 //! Authentic, and not usable: kept in quarantine and told, or accepted where the sender stops at a 4xx.
 
 use crate::support::gate::{Gate, SOURCES};
+use crate::support::place::Place;
 use crate::support::signing::{signed, thing};
 
-#[test]
-fn what_cannot_be_read_is_422_with_the_reason_and_kept_raw() {
-    let gate = Gate::start("");
+on_each_store! {
+    what_cannot_be_read_is_422_with_the_reason_and_kept_raw;
+    the_same_unusable_bytes_again_are_counted_and_not_kept_twice;
+    where_the_sender_stops_at_a_4xx_it_is_accepted_and_kept_in_quarantine;
+    an_empty_authentic_body_is_400_and_nothing_is_kept;
+    quarantine_makes_no_key_so_the_repaired_event_is_applied;
+}
+
+fn what_cannot_be_read_is_422_with_the_reason_and_kept_raw(place: Place) {
+    let gate = Gate::start_at(place, "");
     let bodies: [&[u8]; 5] = [b"not json", b"{\"type\":", b"[1,2", b"{\"a\":NaN}", b"\xff\xfe\x00"];
     for (number, body) in bodies.into_iter().enumerate() {
         let answer = gate.call(&signed("/in/things", &format!("evt_{number}"), body));
@@ -21,9 +29,8 @@ fn what_cannot_be_read_is_422_with_the_reason_and_kept_raw() {
     assert!(gate.events().is_empty());
 }
 
-#[test]
-fn the_same_unusable_bytes_again_are_counted_and_not_kept_twice() {
-    let gate = Gate::start("");
+fn the_same_unusable_bytes_again_are_counted_and_not_kept_twice(place: Place) {
+    let gate = Gate::start_at(place, "");
     let first = gate.call(&signed("/in/things", "evt_1", "not json")).json();
     let second = gate.call(&signed("/in/things", "evt_1", "not json")).json();
     assert_eq!(first["id"], second["id"]);
@@ -31,25 +38,22 @@ fn the_same_unusable_bytes_again_are_counted_and_not_kept_twice() {
     assert_eq!((kept.len(), kept[0].times), (1, 2));
 }
 
-#[test]
-fn where_the_sender_stops_at_a_4xx_it_is_accepted_and_kept_in_quarantine() {
-    let gate = Gate::start(&SOURCES.replace("[[source]]", "[[source]]\non_unusable = \"accept\""));
+fn where_the_sender_stops_at_a_4xx_it_is_accepted_and_kept_in_quarantine(place: Place) {
+    let gate = Gate::start_at(place, &SOURCES.replace("[[source]]", "[[source]]\non_unusable = \"accept\""));
     let answer = gate.call(&signed("/in/things", "evt_1", "not json"));
     assert_eq!((answer.status, answer.verdict().as_str()), (202, "quarantined"));
     assert_eq!(gate.quarantined()[0].id.to_string(), answer.json()["id"].as_str().expect("an id"));
 }
 
-#[test]
-fn an_empty_authentic_body_is_400_and_nothing_is_kept() {
-    let gate = Gate::start("");
+fn an_empty_authentic_body_is_400_and_nothing_is_kept(place: Place) {
+    let gate = Gate::start_at(place, "");
     let answer = gate.call(&signed("/in/things", "evt_1", ""));
     assert_eq!((answer.status, answer.code().as_str()), (400, "body-empty"));
     gate.assert_empty();
 }
 
-#[test]
-fn quarantine_makes_no_key_so_the_repaired_event_is_applied() {
-    let gate = Gate::start("");
+fn quarantine_makes_no_key_so_the_repaired_event_is_applied(place: Place) {
+    let gate = Gate::start_at(place, "");
     assert_eq!(gate.call(&signed("/in/things", "evt_1", "not json")).status, 422);
     assert_eq!(gate.post("evt_1", &thing("t1", 5)).verdict(), "applied");
 }

@@ -3,11 +3,25 @@
 use tidegate_actors::rules::event::Verdict;
 
 use crate::support::gate::{Gate, SOURCES};
+use crate::support::place::Place;
 use crate::support::signing::{KEY, OTHER_KEY, now_s, signed, signed_by, thing};
 
-#[test]
-fn a_new_event_is_applied_and_its_raw_bytes_and_resource_are_kept() {
-    let gate = Gate::start("");
+on_each_store! {
+    a_new_event_is_applied_and_its_raw_bytes_and_resource_are_kept;
+    an_older_version_is_stale_recorded_and_changes_nothing;
+    an_equal_version_under_another_key_is_a_tie_and_says_so;
+    a_repeat_is_a_duplicate_named_by_the_first_id_and_kept_once;
+    the_same_key_with_other_bytes_is_a_conflict_kept_aside_and_the_first_stands;
+    an_unwanted_type_is_ignored_recorded_and_changes_nothing;
+    digits_beyond_every_machine_integer_decide_exactly;
+    two_sources_and_two_tenants_never_share_a_key;
+    one_connection_carries_many_events_in_a_row_and_pipelined;
+    a_large_body_is_verified_off_the_worker_thread_with_the_same_verdicts;
+    figures_tell_verdicts_and_refusals_by_source;
+}
+
+fn a_new_event_is_applied_and_its_raw_bytes_and_resource_are_kept(place: Place) {
+    let gate = Gate::start_at(place, "");
     let body = thing("t1", 5);
     let answer = gate.post("evt_1", &body);
 
@@ -32,18 +46,16 @@ fn a_new_event_is_applied_and_its_raw_bytes_and_resource_are_kept() {
     assert_eq!((resources[0].version.as_deref(), resources[0].event.to_string()), (Some("5"), id));
 }
 
-#[test]
-fn an_older_version_is_stale_recorded_and_changes_nothing() {
-    let gate = Gate::start("");
+fn an_older_version_is_stale_recorded_and_changes_nothing(place: Place) {
+    let gate = Gate::start_at(place, "");
     assert_eq!(gate.post("evt_1", &thing("t1", 5)).verdict(), "applied");
     assert_eq!(gate.post("evt_2", &thing("t1", 4)).verdict(), "stale");
     assert_eq!(gate.events().len(), 2);
     assert_eq!(gate.resources()[0].version.as_deref(), Some("5"));
 }
 
-#[test]
-fn an_equal_version_under_another_key_is_a_tie_and_says_so() {
-    let gate = Gate::start("");
+fn an_equal_version_under_another_key_is_a_tie_and_says_so(place: Place) {
+    let gate = Gate::start_at(place, "");
     gate.post("evt_1", &thing("t1", 5));
     let answer = gate.post("evt_2", &thing("t1", 5));
     assert_eq!(answer.json()["status"], "stale", "integers keep what is there");
@@ -51,9 +63,8 @@ fn an_equal_version_under_another_key_is_a_tie_and_says_so() {
     assert!(gate.events()[1].tie);
 }
 
-#[test]
-fn a_repeat_is_a_duplicate_named_by_the_first_id_and_kept_once() {
-    let gate = Gate::start("");
+fn a_repeat_is_a_duplicate_named_by_the_first_id_and_kept_once(place: Place) {
+    let gate = Gate::start_at(place, "");
     let body = thing("t1", 5);
     let first = gate.post("evt_1", &body).json();
     for _ in 0..3 {
@@ -66,9 +77,8 @@ fn a_repeat_is_a_duplicate_named_by_the_first_id_and_kept_once() {
     assert_eq!(gate.counts().keys, 1);
 }
 
-#[test]
-fn the_same_key_with_other_bytes_is_a_conflict_kept_aside_and_the_first_stands() {
-    let gate = Gate::start("");
+fn the_same_key_with_other_bytes_is_a_conflict_kept_aside_and_the_first_stands(place: Place) {
+    let gate = Gate::start_at(place, "");
     let first = gate.post("evt_1", &thing("t1", 5)).json();
     let other = gate.post("evt_1", &thing("t1", 9));
     assert_eq!(other.status, 200);
@@ -82,17 +92,15 @@ fn the_same_key_with_other_bytes_is_a_conflict_kept_aside_and_the_first_stands()
     assert_eq!(events[1].conflicts_with, Some(events[0].id));
 }
 
-#[test]
-fn an_unwanted_type_is_ignored_recorded_and_changes_nothing() {
-    let gate = Gate::start(&SOURCES.replace("[[source]]", "[[source]]\ntypes = [\"other.*\"]"));
+fn an_unwanted_type_is_ignored_recorded_and_changes_nothing(place: Place) {
+    let gate = Gate::start_at(place, &SOURCES.replace("[[source]]", "[[source]]\ntypes = [\"other.*\"]"));
     assert_eq!(gate.post("evt_1", &thing("t1", 5)).verdict(), "ignored");
     assert_eq!(gate.events()[0].verdict, Verdict::Ignored);
     assert!(gate.resources().is_empty());
 }
 
-#[test]
-fn digits_beyond_every_machine_integer_decide_exactly() {
-    let gate = Gate::start("");
+fn digits_beyond_every_machine_integer_decide_exactly(place: Place) {
+    let gate = Gate::start_at(place, "");
     let big = "98765432109876543210987654321";
     let bigger = "98765432109876543210987654322";
     assert_eq!(gate.post("evt_1", &thing("t1", bigger)).verdict(), "applied");
@@ -100,8 +108,7 @@ fn digits_beyond_every_machine_integer_decide_exactly() {
     assert_eq!(gate.resources()[0].version.as_deref(), Some(bigger));
 }
 
-#[test]
-fn two_sources_and_two_tenants_never_share_a_key() {
+fn two_sources_and_two_tenants_never_share_a_key(place: Place) {
     let settings = format!(
         "{SOURCES}{}{}",
         SOURCES.replace("\"things\"", "\"others\""),
@@ -110,7 +117,7 @@ fn two_sources_and_two_tenants_never_share_a_key() {
             "tenant = \"path\"\ntenants = [{ name = \"acme\", secrets = [\"env:TEST_SECRET\"] }, { name = \"bolt\", secrets = [\"env:OTHER_SECRET\"] }]"
         ),
     );
-    let gate = Gate::start(&settings);
+    let gate = Gate::start_at(place, &settings);
     let senders = [("/in/things", KEY), ("/in/others", KEY), ("/in/shared/acme", KEY), ("/in/shared/bolt", OTHER_KEY)];
     for (target, key) in senders {
         let request = signed_by(key, target, "evt_1", now_s(), thing("t1", 5));
@@ -121,9 +128,8 @@ fn two_sources_and_two_tenants_never_share_a_key() {
     assert_eq!(gate.resources().len(), 4);
 }
 
-#[test]
-fn one_connection_carries_many_events_in_a_row_and_pipelined() {
-    let gate = Gate::start("");
+fn one_connection_carries_many_events_in_a_row_and_pipelined(place: Place) {
+    let gate = Gate::start_at(place, "");
     let mut client = gate.client();
     for sequence in 0..20 {
         let request = signed("/in/things", &format!("evt_{sequence}"), thing("t1", sequence));
@@ -139,9 +145,8 @@ fn one_connection_carries_many_events_in_a_row_and_pipelined() {
     assert_eq!(gate.resources()[0].version.as_deref(), Some("29"));
 }
 
-#[test]
-fn a_large_body_is_verified_off_the_worker_thread_with_the_same_verdicts() {
-    let gate = Gate::start("");
+fn a_large_body_is_verified_off_the_worker_thread_with_the_same_verdicts(place: Place) {
+    let gate = Gate::start_at(place, "");
     let body = format!(
         r#"{{"type":"thing.updated","object":"thing","id":"t1","sequence":7,"pad":"{}"}}"#,
         "x".repeat(200_000)
@@ -155,9 +160,8 @@ fn a_large_body_is_verified_off_the_worker_thread_with_the_same_verdicts() {
     assert_eq!(gate.events().len(), 1);
 }
 
-#[test]
-fn figures_tell_verdicts_and_refusals_by_source() {
-    let gate = Gate::start("");
+fn figures_tell_verdicts_and_refusals_by_source(place: Place) {
+    let gate = Gate::start_at(place, "");
     gate.post("evt_1", &thing("t1", 5));
     gate.post("evt_1", &thing("t1", 5));
     gate.call(&signed("/in/things", "evt_2", thing("t1", 6)).without("webhook-signature"));

@@ -115,3 +115,20 @@ pub(crate) fn hold_writes(place: &Place) -> Outsider {
     });
     outsider
 }
+
+/// Rows of every table there is, but for the one about the store itself.
+pub(crate) fn rows_of_every_table(place: &Place) -> Vec<(String, i64)> {
+    let mut outsider = Outsider::connect(place);
+    let tables = outsider.texts(match place.is_sqlite() {
+        true => "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta' ORDER BY name",
+        false => {
+            "SELECT tablename::text FROM pg_tables WHERE schemaname = 'tidegate' AND tablename <> 'meta' ORDER BY 1"
+        }
+    });
+    assert!(tables.len() >= 6, "keys, events, resources and quarantine are among {tables:?}");
+    let count = |table: String| {
+        let rows = outsider.number(&format!("SELECT count(*) FROM {table}"));
+        (table, rows)
+    };
+    tables.into_iter().map(count).collect()
+}

@@ -9,6 +9,7 @@ pub(crate) mod place;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod redis;
+pub(crate) mod senders;
 pub(crate) mod signing;
 
 use std::time::{Duration, Instant};
