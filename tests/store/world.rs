@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+use tidegate::clock::SystemClock;
 use tidegate::store::postgres::{PgStore, Way};
 use tidegate::store::sqlite::SqliteStore;
 use tidegate::store::{StoreSettings, open, open_reader};
+use tidegate_actors::memory::MemoryStore;
 use tidegate_actors::ports::{Reader, Session, Store};
+use tidegate_actors::rules::event::Incarnation;
 
 /// What a case runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(crate) enum Kind {
     PostgresLoaded,
     /// SQLite, where a second node is the same file once more in this process.
     Sqlite,
+    /// The double that the engine's own tests and the simulator run on.
+    Memory,
 }
 
 /// How a case wants its store opened.
@@ -45,6 +50,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    fn of_memory(store: &MemoryStore) -> Self {
+        Self { store: Arc::new(store.clone()), reader: Arc::new(store.clone()) }
+    }
+
     pub(crate) async fn session(&self) -> Box<dyn Session> {
         self.store.open().await.expect("a session")
     }
@@ -56,6 +65,7 @@ pub(crate) struct World {
     pub(crate) url: String,
     pub(crate) node: Node,
     sqlite: Option<Arc<SqliteStore>>,
+    memory: Option<MemoryStore>,
 }
 
 impl World {
@@ -65,14 +75,23 @@ impl World {
             let store = Arc::new(SqliteStore::open(&settings).await.expect("the store opens"));
             let reader = open_reader(&settings).await.expect("the reader opens");
             let node = Node { store: Arc::<SqliteStore>::clone(&store), reader };
-            return Self { kind, url, node, sqlite: Some(store) };
+            return Self { kind, url, node, sqlite: Some(store), memory: None };
         }
         let node = node(kind, &url, Options::default()).await;
-        Self { kind, url, node, sqlite: None }
+        Self { kind, url, node, sqlite: None, memory: None }
+    }
+
+    fn in_memory() -> Self {
+        let store = MemoryStore::new(Arc::new(SystemClock::new()), Incarnation(crate::events::fresh_id().0));
+        let node = Node::of_memory(&store);
+        Self { kind: Kind::Memory, url: String::new(), node, sqlite: None, memory: Some(store) }
     }
 
     /// Opens the same database once more, as another node would.
     pub(crate) async fn open(&self, options: Options) -> Node {
+        if let Some(first) = &self.memory {
+            return Node::of_memory(&first.beside(options.keys_window, options.events_retention));
+        }
         match &self.sqlite {
             Some(first) => {
                 let store = Arc::new(first.beside(&settings(&self.url, options)));
@@ -95,7 +114,7 @@ async fn node(kind: Kind, url: &str, options: Options) -> Node {
     let settings = settings(url, options);
     let opened = open(&settings).await.unwrap_or_else(|error| panic!("the store opens: {error}"));
     let store: Arc<dyn Store> = match kind {
-        Kind::Postgres | Kind::Sqlite => opened.store,
+        Kind::Postgres | Kind::Sqlite | Kind::Memory => opened.store,
         Kind::PostgresLoaded => Arc::new(PgStore::with_way(&settings, Way::Loaded).expect("a store")),
     };
     Node { store, reader: opened.reader }
@@ -103,6 +122,9 @@ async fn node(kind: Kind, url: &str, options: Options) -> Node {
 
 /// Runs a case on a database made for it, and drops that whatever comes of the case.
 pub(crate) fn run(kind: Kind, case: impl AsyncFnOnce(&World)) {
+    if kind == Kind::Memory {
+        return block_on(async { case(&World::in_memory()).await });
+    }
     if kind == Kind::Sqlite {
         let folder = tempfile::tempdir().expect("a folder for the database");
         let url = format!("sqlite:{}", folder.path().join("tidegate.db").display());

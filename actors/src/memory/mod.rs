@@ -10,6 +10,7 @@ mod reader;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -19,10 +20,15 @@ use self::state::State;
 use crate::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
 use crate::rules::event::{Event, EventId, Incarnation, Unusable};
 
+/// What the settings of a gate say where they say nothing: 35 days.
+const KEEP: Duration = Duration::from_secs(35 * 86_400);
+
 /// A store in memory. Clones share it, as nodes share a database.
 #[derive(Clone)]
 pub struct MemoryStore {
     shared: Arc<Shared>,
+    keys_window: Duration,
+    events_retention: Duration,
 }
 
 struct Shared {
@@ -35,8 +41,15 @@ impl MemoryStore {
     /// An empty store with a history of this name.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
-        let state = Mutex::new(State::new(incarnation));
-        Self { shared: Arc::new(Shared { state, faults: Faults::default(), clock }) }
+        let state = Mutex::new(State::new(incarnation, clock.now_ms()));
+        let shared = Arc::new(Shared { state, faults: Faults::default(), clock });
+        Self { shared, keys_window: KEEP, events_retention: KEEP }
+    }
+
+    /// The same store, as a node opens it that remembers keys and keeps events for another time.
+    #[must_use]
+    pub fn beside(&self, keys_window: Duration, events_retention: Duration) -> Self {
+        Self { shared: Arc::clone(&self.shared), keys_window, events_retention }
     }
 
     /// What is to go wrong.
@@ -47,7 +60,8 @@ impl MemoryStore {
 
     /// A restore of an empty backup: everything is gone, and the history is another one.
     pub fn lose_everything(&self, incarnation: Incarnation) {
-        *self.state() = State::new(incarnation);
+        let now_ms = self.shared.clock.now_ms();
+        *self.state() = State::new(incarnation, now_ms);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -76,8 +90,17 @@ impl Store for MemoryStore {
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
         self.faults().reach()?;
-        Ok(Upkeep::default())
+        let now_ms = self.shared.clock.now_ms();
+        let mut state = self.state();
+        // two of the three parts together are the window
+        let keys_rotated = state.turn_ring(now_ms, (millis(self.keys_window) + 1) / 2);
+        let dropped = state.drop_older(now_ms.saturating_sub(millis(self.events_retention)));
+        Ok(Upkeep { keys_rotated, dropped })
     }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX - 1)
 }
 
 struct MemorySession {

@@ -74,7 +74,7 @@ impl Reader for MemoryStore {
         };
         Ok(Counts {
             events: Verdict::ALL.map(|verdict| (verdict, of(verdict))).to_vec(),
-            keys: state.keys.len() as i64,
+            keys: state.keys() as i64,
             resources: state.resources.len() as i64,
         })
     }

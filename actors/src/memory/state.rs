@@ -12,12 +12,20 @@ use crate::rules::version::Version;
 
 pub(super) struct State {
     pub(super) incarnation: Incarnation,
-    pub(super) keys: HashMap<KeyHash, (EventId, BodyDigest)>,
+    /// A ring by time: `slot` takes claims, the others are only probed.
+    keys: [HashMap<KeyHash, (EventId, BodyDigest)>; 3],
+    slot: usize,
+    slot_since_ms: i64,
     pub(super) events: BTreeMap<Uuid, EventRow>,
     pub(super) resources: BTreeMap<ResourceHash, Stored>,
     pub(super) quarantine: BTreeMap<Uuid, QuarantineRow>,
-    quarantined: HashMap<BodyDigest, EventId>,
+    quarantined: HashMap<SameBytes, EventId>,
+    /// Conflicts kept aside: the event that has the key, and the other bytes.
+    aside: HashMap<(EventId, BodyDigest), EventId>,
 }
+
+/// What makes two unusable requests the same: source, tenant, bytes.
+type SameBytes = (String, String, BodyDigest);
 
 /// A resource with its exact version.
 pub(super) struct Stored {
@@ -26,15 +34,46 @@ pub(super) struct Stored {
 }
 
 impl State {
-    pub(super) fn new(incarnation: Incarnation) -> Self {
+    pub(super) fn new(incarnation: Incarnation, now_ms: i64) -> Self {
         Self {
             incarnation,
-            keys: HashMap::new(),
+            keys: Default::default(),
+            slot: 0,
+            slot_since_ms: now_ms,
             events: BTreeMap::new(),
             resources: BTreeMap::new(),
             quarantine: BTreeMap::new(),
             quarantined: HashMap::new(),
+            aside: HashMap::new(),
         }
+    }
+
+    /// Keys that are remembered.
+    pub(super) fn keys(&self) -> usize {
+        self.keys.iter().map(HashMap::len).sum()
+    }
+
+    /// Forgets the oldest part of the ring and claims in it from now on, if the current one had its time.
+    pub(super) fn turn_ring(&mut self, now_ms: i64, span_ms: i64) -> bool {
+        if now_ms.saturating_sub(self.slot_since_ms) < span_ms {
+            return false;
+        }
+        self.slot = (self.slot + 1) % self.keys.len();
+        self.keys[self.slot].clear();
+        self.slot_since_ms = now_ms;
+        true
+    }
+
+    /// Drops events and unusable requests that were received before then; tells how many.
+    pub(super) fn drop_older(&mut self, before_ms: i64) -> u64 {
+        let rows = |state: &Self| state.events.len() + state.quarantine.len();
+        let all = rows(self);
+        self.events.retain(|_, row| row.received_at_ms >= before_ms);
+        self.quarantine.retain(|_, row| row.received_at_ms >= before_ms);
+        let (events, quarantine) = (&self.events, &self.quarantine);
+        self.aside.retain(|_, id| events.contains_key(&id.0));
+        self.quarantined.retain(|_, id| quarantine.contains_key(&id.0));
+        (all - rows(self)) as u64
     }
 
     /// Claims keys, decides per resource, writes states and events: all of it, as the caller holds the lock.
@@ -51,10 +90,10 @@ impl State {
 
     /// The key's claim, and the outcome as far as it follows from it.
     fn claim(&mut self, event: &Event) -> Outcome {
-        if let Some((first, digest)) = self.keys.get(&event.key.hash) {
+        if let Some((first, digest)) = self.keys.iter().find_map(|slot| slot.get(&event.key.hash)) {
             return Outcome::Duplicate { first: *first, conflict: *digest != event.digest };
         }
-        self.keys.insert(event.key.hash, (event.id, event.digest));
+        self.keys[self.slot].insert(event.key.hash, (event.id, event.digest));
         match event.intent {
             Intent::Apply => Outcome::Applied { tie: false },
             Intent::Ignore(_) => Outcome::Ignored,
@@ -109,14 +148,20 @@ impl State {
         self.resources.insert(hash, Stored { row, version });
     }
 
-    /// The event's row. A plain duplicate leaves none; one with other bytes is kept aside (I7).
+    /// The event's row. A plain duplicate leaves none; other bytes are kept aside, each once (I7).
     fn record(&mut self, event: &Event, outcome: Outcome) {
         let (verdict, tie, conflicts_with) = match outcome {
             Outcome::Applied { tie } => (Verdict::Applied, tie, None),
             Outcome::Stale { tie } => (Verdict::Stale, tie, None),
             Outcome::Ignored => (Verdict::Ignored, false, None),
             Outcome::Duplicate { conflict: false, .. } => return,
-            Outcome::Duplicate { first, conflict: true } => (Verdict::Duplicate, false, Some(first)),
+            Outcome::Duplicate { first, conflict: true } => {
+                if self.aside.contains_key(&(first, event.digest)) {
+                    return;
+                }
+                self.aside.insert((first, event.digest), event.id);
+                (Verdict::Duplicate, false, Some(first))
+            }
         };
         let guard = event.guards.first();
         let row = EventRow {
@@ -143,7 +188,8 @@ impl State {
     }
 
     fn keep(&mut self, item: &Unusable) -> EventId {
-        let known = self.quarantined.get(&item.digest).copied();
+        let same = (item.source.to_string(), item.tenant.to_string(), item.digest);
+        let known = self.quarantined.get(&same).copied();
         if let Some(row) = known.and_then(|id| self.quarantine.get_mut(&id.0)) {
             row.times += 1;
             return row.id;
@@ -158,7 +204,7 @@ impl State {
             times: 1,
             body: Some(item.body.to_vec()),
         };
-        self.quarantined.insert(item.digest, item.id);
+        self.quarantined.insert(same, item.id);
         self.quarantine.insert(item.id.0, row);
         item.id
     }
