@@ -19,6 +19,7 @@ mod play;
 mod redis;
 mod stop;
 mod widths;
+mod window;
 mod world;
 
 use case::Case;
@@ -41,8 +42,9 @@ macro_rules! cases {
     };
 }
 
-/// The cases with circumstances that no file can tell, each in a module of its own.
-const IN_MODULES: [(&str, &str); 4] = [("B34", "stop"), ("B81", "redis"), ("B84", "bounds"), ("B85", "widths")];
+/// The cases that are played, wholly or also, by a module: what no file can tell.
+const IN_MODULES: [(&str, &str); 5] =
+    [("B30", "window"), ("B34", "stop"), ("B81", "redis"), ("B84", "bounds"), ("B85", "widths")];
 
 /// Every file is played by a test, and every case that has none by its module.
 #[test]

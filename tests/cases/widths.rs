@@ -53,6 +53,9 @@ fn events_go_in_across(brink: i64, gate: &Gate) {
     let place = gate.place();
     let resources = listed(place, &["resources", "--json"]);
     assert_eq!(resources["rows"][0]["applied"], reached, "{resources}");
+    let shown = listed(place, &["resources", "things", "thing", "t1", "--json"]);
+    assert_eq!(shown["resource"]["applied"], reached, "{shown}");
+    assert_eq!(shown["resource"]["version"], reached.to_string(), "{shown}");
     let quarantine = listed(place, &["quarantine", "--json"]);
     assert_eq!(quarantine["rows"][0]["times"], reached, "{quarantine}");
     let newest = listed(place, &["events", "--limit", "3", "--json"]);

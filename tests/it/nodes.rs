@@ -6,25 +6,36 @@ use crate::support::fault::Outsider;
 use crate::support::gate::Gate;
 use crate::support::http::Response;
 use crate::support::place::Place;
+use crate::support::redis::RedisServer;
 use crate::support::signing::{signed, thing};
 
 const EVENTS: usize = 200;
 const THREADS: usize = 4;
 const RESOURCES: usize = 16;
 
-/// Posts every event from each thread to its node, all at the same instant; answers by event.
-fn race(nodes: &[Gate]) -> Vec<Vec<Response>> {
+/// The same bytes, whoever sends.
+fn same(number: usize, _sender: usize) -> String {
+    thing(&format!("t{}", number % RESOURCES), number)
+}
+
+/// Two forms of each event: half of the senders of each node have the one, half the other.
+fn either(number: usize, sender: usize) -> String {
+    same(number, sender).replace('ä', if sender.is_multiple_of(2) { "left" } else { "right" })
+}
+
+/// Posts every event from each thread to its node, all at the same instant; answers by event, in the order of
+/// the senders.
+fn race(nodes: &[Gate], body: fn(usize, usize) -> String) -> Vec<Vec<Response>> {
     let together = Barrier::new(nodes.len() * THREADS);
     let by_sender: Vec<Vec<Response>> = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..THREADS)
-            .flat_map(|_| nodes)
-            .map(|node| {
+            .flat_map(|thread| nodes.iter().map(move |node| (thread, node)))
+            .map(|(sender, node)| {
                 let together = &together;
                 scope.spawn(move || {
                     let mut client = node.client();
                     let post = |number: usize| {
-                        let body = thing(&format!("t{}", number % RESOURCES), number);
-                        let request = signed("/in/things", &format!("evt_{number}"), body);
+                        let request = signed("/in/things", &format!("evt_{number}"), body(number, sender));
                         together.wait();
                         client.call(&request).expect("an answer")
                     };
@@ -69,7 +80,7 @@ fn assert_rows(place: &Place) {
 fn two_nodes_told_the_same_at_once_by_eight_senders_take_each_event_in_once() {
     let place = Place::postgres();
     let nodes = [Gate::start_at(place.clone(), ""), Gate::start_at(place.clone(), "")];
-    for (number, answers) in race(&nodes).iter().enumerate() {
+    for (number, answers) in race(&nodes, same).iter().enumerate() {
         assert_applied_by_one(answers, number);
     }
     assert_rows(&place);
@@ -79,7 +90,42 @@ fn two_nodes_told_the_same_at_once_by_eight_senders_take_each_event_in_once() {
 fn one_node_on_sqlite_told_the_same_at_once_by_four_senders_takes_each_event_in_once() {
     let place = Place::sqlite();
     let nodes = [Gate::start_at(place.clone(), "[pools.dedup]\nrecent = 0")];
-    for (number, answers) in race(&nodes).iter().enumerate() {
+    for (number, answers) in race(&nodes, same).iter().enumerate() {
+        assert_applied_by_one(answers, number);
+    }
+    assert_rows(&place);
+}
+
+#[test]
+fn of_two_forms_of_an_event_told_at_once_the_first_stands_and_the_other_is_kept_aside_once() {
+    let place = Place::postgres();
+    let nodes = [Gate::start_at(place.clone(), ""), Gate::start_at(place.clone(), "")];
+    for (number, answers) in race(&nodes, either).iter().enumerate() {
+        assert_applied_by_one(answers, number);
+        let Some(winner) = answers.iter().position(|answer| answer.status == 200 && answer.verdict() == "applied")
+        else {
+            continue; // its answer was lost, and the rows below say whether it took effect once
+        };
+        let form = |at: usize| at / nodes.len() % 2;
+        for (at, answer) in answers.iter().enumerate().filter(|(_, answer)| answer.status == 200) {
+            let conflict = answer.json()["conflict"] == true;
+            assert_eq!(conflict, form(at) != form(winner), "evt_{number}, sender {at} of {answers:?}");
+        }
+    }
+    let mut outsider = Outsider::connect(&place);
+    let events = i64::try_from(EVENTS).unwrap();
+    assert_eq!(outsider.number("SELECT count(*) FROM events WHERE verdict = 'applied'"), events);
+    assert_eq!(outsider.number("SELECT count(*) FROM events WHERE conflicts_with IS NOT NULL"), events);
+    assert_eq!(outsider.number("SELECT count(DISTINCT conflicts_with) FROM events"), events, "one for each event");
+    assert_eq!(outsider.number("SELECT CAST(sum(applied) AS bigint) FROM resources"), events, "no effect twice");
+}
+
+#[test]
+fn two_nodes_that_ask_the_cache_about_everything_take_each_event_in_once_all_the_same() {
+    let (place, redis) = (Place::postgres(), RedisServer::start(&[]));
+    let settings = format!("[cache]\nurl = \"{}\"\nlookup = \"always\"\n[pools.dedup]\nrecent = 0", redis.url());
+    let nodes = [Gate::start_at(place.clone(), &settings), Gate::start_at(place.clone(), &settings)];
+    for (number, answers) in race(&nodes, same).iter().enumerate() {
         assert_applied_by_one(answers, number);
     }
     assert_rows(&place);
