@@ -116,14 +116,14 @@ async fn the_incarnation_outlives_restarts_and_changes_with_a_restore() {
     let again = folder.store().await;
     assert_eq!(again.pulse().await.expect("a pulse").incarnation, incarnation);
     drop(again);
+    folder.closed().await;
 
     fs::copy(folder.database(), &copy).expect("a backup");
     let later = folder.store().await;
     commit(&later, &[event("lost", "r", 1, 1_000, b"{}")]).await;
     drop(later);
+    folder.closed().await;
     fs::copy(&copy, folder.database()).expect("a restore");
-    let _ = fs::remove_file(folder.path().join("data/tidegate.db-wal"));
-    let _ = fs::remove_file(folder.path().join("data/tidegate.db-shm"));
 
     let restored = folder.store().await;
     let pulse = restored.pulse().await.expect("a pulse");

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 use tidegate::store::sqlite::{SqliteReader, SqliteStore, open_reader};
 use tidegate::store::{OpenError, StoreSettings};
@@ -37,6 +39,27 @@ impl Folder {
 
     pub(crate) async fn store(&self) -> SqliteStore {
         self.open().await.expect("the database opens")
+    }
+
+    /// Waits until nobody has the database open, and leaves all of it in its one file. A store that is dropped closes its
+    /// connections a little later; only who is alone may leave the journal mode WAL.
+    pub(crate) async fn closed(&self) {
+        let options = SqliteConnectOptions::new().filename(self.database()).busy_timeout(Duration::ZERO);
+        let started = tokio::time::Instant::now();
+        loop {
+            let mut connection = options.connect().await.expect("a connection");
+            let mode = sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
+            connection.close().await.expect("closed");
+            let mode: String = mode.unwrap_or_else(|error| error.to_string());
+            if mode == "delete" {
+                return;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "waited 20s in vain for the database to be closed: {mode}"
+            );
+            tokio::time::timeout(Duration::from_millis(5), std::future::pending::<()>()).await.ok();
+        }
     }
 
     pub(crate) async fn reader(&self) -> SqliteReader {
