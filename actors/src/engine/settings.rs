@@ -11,7 +11,7 @@ pub struct EngineSettings {
     /// Shards: lines of actors with a session each. One is right up to about four cores.
     pub shards: usize,
     /// Each shard on an arbiter (thread) of its own; otherwise all on the one that starts the engine, as
-    /// tests and the simulator want it.
+    /// tests want it.
     pub own_arbiters: bool,
     /// Events accepted and not yet answered, in the whole process.
     pub in_flight_events: usize,

@@ -1,4 +1,4 @@
-//! What is to go wrong in a store in memory: a plan that a test or the simulator writes.
+//! What is to go wrong in a store in memory: a plan that a test writes.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

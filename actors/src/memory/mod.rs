@@ -1,5 +1,5 @@
-//! The ports in memory: a store, its reader and a key cache with the meaning of the real ones, for tests and
-//! for the simulator. Decides by [`crate::rules::order::decide_resource`], like every store.
+//! The ports in memory: a store, its reader and a key cache with the meaning of the real ones, for tests.
+//! Decides by [`crate::rules::order::decide_resource`], like every store.
 //!
 //! Owns everything in one lock that is never held across an await. Promises the semantics of the traits, and
 //! the faults of its [`Faults`] when asked for them. Forgets everything with the process.

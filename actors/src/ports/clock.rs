@@ -2,7 +2,7 @@
 
 use crate::rules::event::EventId;
 
-/// Wall time and fresh names. The simulator hands in its own.
+/// Wall time and fresh names. Tests hand in their own.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> i64;

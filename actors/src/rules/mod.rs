@@ -1,5 +1,5 @@
 //! The rules: what an event is, how versions compare, what a policy means. Pure functions and plain
-//! data, with no clock and no I/O, shared by every store and by the simulator.
+//! data, with no clock and no I/O, shared by every store.
 
 pub mod breaker;
 pub mod event;
