@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let Cli { config: file, command } = Cli::parse();
     match command.unwrap_or(Command::Serve) {
         Command::Serve => match cli::load(file.as_deref()) {
-            Some(config) => serve::serve(config),
+            Some(config) => serve::serve(config, file.as_deref()),
             None => Exit::Usage.into(),
         },
         command => actix_rt::System::new().block_on(cli::run(command, file.as_deref())).into(),

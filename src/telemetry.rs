@@ -54,17 +54,16 @@ pub struct Serving<'a> {
     pub cache: &'a str,
     /// The names of the sources.
     pub sources: &'a [String],
+    /// What to type next.
+    pub next: &'a str,
 }
 
 impl Happening for Serving<'_> {
     fn emit(self) {
         let sources = self.sources.join(",");
-        let next = self
-            .sources
-            .first()
-            .map_or_else(|| "tidegate check".to_owned(), |source| format!("tidegate send {source} --count 100"));
         info!(
-            public = %self.public, admin = %self.admin, store = self.store, cache = self.cache, sources, next,
+            public = %self.public, admin = %self.admin, store = self.store, cache = self.cache, sources,
+            next = self.next,
             version = env!("CARGO_PKG_VERSION"), "serving"
         );
     }

@@ -13,6 +13,7 @@ use super::args::CheckArgs;
 use super::output;
 use super::{Exit, Failure};
 use crate::config::{self, Config, Problem};
+use crate::store::OpenError;
 use crate::{cache, store};
 
 /// How long the cache may take to answer `--connect`.
@@ -107,7 +108,7 @@ fn summary(config: &Config) -> Summary {
         listen: config.server.listen.to_string(),
         admin: config.admin.listen.to_string(),
         store: config.store.shown(),
-        cache: config.cache.shown().unwrap_or_else(|| "none".to_owned()),
+        cache: config.cache.shown().unwrap_or_else(|| "in this process only".to_owned()),
         sources: config.sources.iter().map(source).collect(),
     }
 }
@@ -142,9 +143,8 @@ async fn connect(config: &Config, warnings: &mut Vec<Problem>, unreachable: &mut
                 unreachable.push(Problem::new("store.url", format!("({}): {error}", config.store.shown())));
             }
         }
-        // The file is made by the first start.
-        Err(_) if config.store.is_sqlite() && !sqlite_file_exists(&config.store.url) => {
-            let message = format!("({}) is not there yet: the first start makes it", config.store.shown());
+        Err(OpenError::Empty(what)) => {
+            let message = format!("({}): there is {what} yet; the first start makes it", config.store.shown());
             warnings.push(Problem::new("store.url", message));
         }
         Err(error) => unreachable.push(Problem::new("store.url", format!("({}): {error}", config.store.shown()))),
@@ -165,9 +165,4 @@ async fn connect(config: &Config, warnings: &mut Vec<Problem>, unreachable: &mut
     if let Err(error) = asked.await {
         unreachable.push(Problem::new("cache.url", format!("({shown}): {error}")));
     }
-}
-
-fn sqlite_file_exists(url: &str) -> bool {
-    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
-    Path::new(path.split('?').next().unwrap_or(path)).exists()
 }

@@ -12,7 +12,7 @@ mod secret;
 mod settings;
 mod sources;
 mod spec_faults;
-mod suggest;
+pub(crate) mod suggest;
 pub(crate) mod units;
 
 use std::collections::BTreeSet;

@@ -72,6 +72,9 @@ pub enum OpenError {
     /// The store cannot be reached or does not answer.
     #[error("the store cannot be opened: {0}")]
     Unavailable(String),
+    /// There is nothing to read yet.
+    #[error("nothing is stored yet: there is {0}: start `tidegate serve` once, or set `store.url`")]
+    Empty(String),
     /// The store would lose or refuse what was answered 2xx.
     #[error("the store is not safe to use: {}", .0.join("; "))]
     Unsafe(Vec<String>),

@@ -12,7 +12,7 @@ fn the_defaults_have_no_problems() {
 listen  http://127.0.0.1:8080
 admin   http://127.0.0.1:9090
 store   sqlite:tidegate.db
-cache   none
+cache   in this process only
 
 SOURCE   PRESET             STATE  PATH
 demo     standard-webhooks  on     /in/demo

@@ -80,7 +80,14 @@ fn a_server_that_is_not_there_ends_the_run_with_3() {
 #[test]
 fn a_source_that_is_unknown_or_off_ends_with_2() {
     let unknown = tidegate(folder().path(), &["send", "shop"], &[]);
-    assert_eq!(ended(&unknown), (Some(2), "error: no source is named shop in the settings (on: demo)\n".to_owned()));
+    assert_eq!(
+        ended(&unknown),
+        (
+            Some(2),
+            "error: no source is named shop in the settings (on: demo); `tidegate check` lists what there is\n"
+                .to_owned()
+        )
+    );
     let off = tidegate(folder().path(), &["send", "stripe"], &[]);
     let expected = "error: the source stripe is off, so its secret was not read: set enabled = true in a settings file (on: demo)\n";
     assert_eq!(ended(&off), (Some(2), expected.to_owned()));

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::args::SendArgs;
 use super::{Exit, Failure};
+use crate::config::suggest::closest;
 use crate::config::{Config, SourceEntry};
 use crate::source::Source;
 use deliver::Sender;
@@ -63,7 +64,14 @@ fn entry<'a>(name: &str, config: &'a Config) -> Result<&'a SourceEntry, Failure>
             let hint = "so its secret was not read: set enabled = true in a settings file";
             Err(Failure::Usage(format!("the source {name} is off, {hint} ({on})")))
         }
-        None => Err(Failure::Usage(format!("no source is named {name} in the settings ({on})"))),
+        None => {
+            let meant = closest(name, config.sources.iter().map(|entry| entry.spec.name.as_str()));
+            let hint = meant.map_or_else(
+                || "`tidegate check` lists what there is".to_owned(),
+                |meant| format!("did you mean {meant}?"),
+            );
+            Err(Failure::Usage(format!("no source is named {name} in the settings ({on}); {hint}")))
+        }
     }
 }
 

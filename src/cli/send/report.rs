@@ -123,7 +123,9 @@ impl Report {
     pub(super) fn print(&self, out: &mut impl Write, json: bool, run: &Run<'_>) -> io::Result<()> {
         if let Some(reason) = &self.reason {
             let url = run.url;
-            output::error(&format!("{url} did not answer: {reason}; is the server running, and is it this address?"));
+            output::error(&format!(
+                "{url} did not answer: {reason}; is it running (`tidegate serve`), and is this its address (`--url`)?"
+            ));
         }
         if json { self.print_json(out, run) } else { self.print_table(out, run) }
     }
@@ -181,6 +183,13 @@ impl Report {
             notes.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
         if !notes.is_empty() {
             writeln!(out, "noted    {}", notes.join(", "))?;
+        }
+        if self.answers.keys().any(|(status, _)| *status == 401) {
+            writeln!(
+                out,
+                "hint     401: the server does not know this source, or has another secret for it; give both"
+            )?;
+            writeln!(out, "         the same settings, and look into the server's log for the reason")?;
         }
         if let Some(seed) = run.seed {
             writeln!(out, "seed     {seed} (--seed {seed} makes the same events again)")?;

@@ -86,6 +86,8 @@ pub(crate) async fn run(connection: &mut PgConnection, clock_tolerance: Duration
             "a pooler hands each statement to another server session: connect to Postgres directly, or set the pooler to session mode".to_owned(),
         );
     }
+    // behind the number, packagers name their package
+    let server_version = server_version.split(' ').next().unwrap_or_default().to_owned();
     Ok(Found { server_version, warnings })
 }
 

@@ -33,14 +33,15 @@ const WRITER_SETTINGS: &str = "
     SET client_min_messages = warning;
 ";
 
-/// What connections for reading are set to.
+/// What connections for reading are set to. They are rolled back after each use, and told each time that there was
+/// nothing to roll back: only errors are worth a word.
 const READER_SETTINGS: &str = "
     SET application_name = 'tidegate reader';
     SET jit = off;
     SET statement_timeout = '2s';
     SET lock_timeout = '1s';
     SET idle_in_transaction_session_timeout = '5s';
-    SET client_min_messages = warning;
+    SET client_min_messages = error;
 ";
 
 /// What connections for upkeep are set to: they wait for locks shortly, since writers queue behind them.
@@ -84,6 +85,18 @@ impl Connector {
         let options = &self.options;
         let database = options.get_database().unwrap_or(options.get_username());
         format!("{}:{}/{database}", options.get_host(), options.get_port())
+    }
+
+    /// Why the database cannot be opened, for whoever starts the program.
+    pub(crate) fn closed(&self, error: StoreError) -> OpenError {
+        let why = match error {
+            StoreError::Unavailable(why) => why,
+            other => other.to_string(),
+        };
+        OpenError::Unavailable(format!(
+            "Postgres at {} does not let us in: {why}; see that it runs, and that `store.url` and the password are right",
+            self.place()
+        ))
     }
 
     /// Opens a writer's connection on the calling thread's runtime.

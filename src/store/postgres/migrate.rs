@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use super::errors::describe;
 use crate::store::OpenError;
-use crate::store::sql::migration::{Migration, pending};
+use crate::store::sql::migration::{Migration, current, pending};
 
 /// Every step, in order.
 pub(crate) const MIGRATIONS: &[Migration] =
@@ -24,6 +24,15 @@ pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenErr
         step(connection, migration).await.map_err(|error| failed(migration.name, &error))?;
     }
     Ok(())
+}
+
+/// For whoever only reads: the tables have to be this binary's already.
+pub(crate) async fn check(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+    let found = version(connection).await.map_err(|error| failed("reading the version", &error))?;
+    if found == 0 {
+        return Err(OpenError::Empty(format!("no table of ours in Postgres at {place}")));
+    }
+    current(MIGRATIONS, found).map_err(OpenError::Migration)
 }
 
 async fn step(connection: &mut PgConnection, migration: &Migration) -> Result<(), sqlx::Error> {

@@ -60,7 +60,7 @@ pub struct PgStore {
 /// Opens, migrates and checks a database.
 pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
     let connector = Connector::new(settings)?;
-    let mut connection = connector.upkeep().await.map_err(|error| OpenError::Unavailable(error.to_string()))?;
+    let mut connection = connector.upkeep().await.map_err(|error| connector.closed(error))?;
     let found = checks::run(&mut connection, settings.clock_tolerance).await?;
     migrate::migrate(&mut connection).await?;
     let store = PgStore::new(connector.clone(), settings, Way::Cheapest);
@@ -72,14 +72,15 @@ pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
         store: Arc::new(store),
         reader: Arc::new(reader),
         warnings: found.warnings,
-        describe: format!("postgres at {} (server {})", connector.place(), found.server_version),
+        describe: format!("Postgres {} at {}", found.server_version, connector.place()),
     })
 }
 
-/// Opens a database only to read it: nothing is migrated or checked.
+/// Opens a database only to read it: nothing is made or migrated.
 pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, OpenError> {
     let connector = Connector::new(settings)?;
-    let connection = connector.upkeep().await.map_err(|error| OpenError::Unavailable(error.to_string()))?;
+    let mut connection = connector.upkeep().await.map_err(|error| connector.closed(error))?;
+    migrate::check(&mut connection, &connector.place()).await?;
     connection.close().await.ok();
     Ok(Arc::new(PgReader::new(connector.pool(READER_CONNECTIONS))))
 }

@@ -23,6 +23,14 @@ pub fn pending(all: &'static [Migration], found: i64) -> Result<&'static [Migrat
     Ok(&all[done..])
 }
 
+/// For whoever only reads: whether tables of version `found` are what this binary knows.
+pub fn current(all: &'static [Migration], found: i64) -> Result<(), String> {
+    match pending(all, found)? {
+        [] => Ok(()),
+        _ => Err(format!("they have version {found}, older than this program: start `tidegate serve` of it once")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +44,7 @@ mod tests {
         assert_eq!(names(0), Ok(vec!["a", "b"]));
         assert_eq!(names(1), Ok(vec!["b"]));
         assert_eq!(names(2), Ok(vec![]));
+        assert!(current(ALL, 1).is_err() && current(ALL, 2).is_ok() && current(ALL, 3).is_err());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> 
         .pragma("journal_size_limit", WAL_BYTES_KEPT.to_string())
         .pragma("cache_size", CACHE_KIB_WRITER)
         .pragma("temp_store", "MEMORY");
-    let mut connection = options.connect().await.map_err(|error| unavailable("open the database", &error))?;
+    let mut connection = options.connect().await.map_err(|error| unopened(path, "", &error))?;
     check(&mut connection).await?;
     Ok(connection)
 }
@@ -53,7 +53,11 @@ pub(super) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> 
 /// A connection that only reads.
 pub(super) async fn reader(path: &Path) -> Result<SqliteConnection, StoreError> {
     let options = common(path).read_only(true).pragma("cache_size", CACHE_KIB_READER).pragma("query_only", "ON");
-    options.connect().await.map_err(|error| unavailable("open the database for reading", &error))
+    options.connect().await.map_err(|error| unopened(path, " for reading", &error))
+}
+
+fn unopened(path: &Path, why: &str, error: &sqlx::Error) -> StoreError {
+    unavailable(&format!("open the database {}{why}", path.display()), error)
 }
 
 fn common(path: &Path) -> SqliteConnectOptions {

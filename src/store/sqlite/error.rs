@@ -30,7 +30,7 @@ pub(super) struct Fault {
 
 impl Fault {
     /// A failure before COMMIT was asked for: nothing is stored.
-    pub(super) fn before_commit(doing: &'static str, error: &sqlx::Error) -> Self {
+    pub(super) fn before_commit(doing: &str, error: &sqlx::Error) -> Self {
         let code = primary_code(error);
         let text = describe(doing, code, error);
         let refused = matches!(code, Some(TOOBIG | CONSTRAINT | MISMATCH)) || matches!(error, sqlx::Error::Encode(_));
@@ -58,7 +58,7 @@ impl Fault {
 }
 
 /// The error of a read, or of anything that needs no COMMIT.
-pub(super) fn unavailable(doing: &'static str, error: &sqlx::Error) -> StoreError {
+pub(super) fn unavailable(doing: &str, error: &sqlx::Error) -> StoreError {
     StoreError::Unavailable(describe(doing, primary_code(error), error))
 }
 
@@ -67,13 +67,15 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
     Some(extended & 0xff)
 }
 
-fn describe(doing: &'static str, code: Option<u32>, error: &sqlx::Error) -> String {
+fn describe(doing: &str, code: Option<u32>, error: &sqlx::Error) -> String {
     let hint = match code {
         Some(BUSY | LOCKED) => "; something else holds the database's write lock: stop it, such as a shell or a backup",
         Some(READONLY) => "; the database file, its folder or its file system is read-only: make it writable",
         Some(INTERRUPT) => "; it took too long: narrow it down or ask for fewer rows",
         Some(IOERR) => "; the disk failed: look at the system's log before going on",
-        Some(CORRUPT | NOTADB) => "; the file is damaged or no database: restore it from a backup",
+        Some(CORRUPT | NOTADB) => {
+            "; the file is damaged or no database: restore it from a backup, or set `store.url` to another file"
+        }
         Some(FULL) => "; free some space or move `store.url` to a larger disk",
         Some(CANTOPEN) => "; see that the folder exists and this user may write to it",
         _ => "",

@@ -74,10 +74,7 @@ impl SqliteReader {
     /// A reader beside another process.
     pub(super) async fn open(path: PathBuf) -> Result<Self, OpenError> {
         if !path.exists() {
-            let path = path.display();
-            return Err(OpenError::Unavailable(format!(
-                "there is no database at {path}: start `tidegate serve` once, or set `store.url`"
-            )));
+            return Err(OpenError::Empty(format!("no database at {}", path.display())));
         }
         let reader = Self::over(path);
         let mut fresh = reader.connect().await?;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::error::unavailable;
 use super::place::{Lock, Mark};
 use crate::store::OpenError;
-use crate::store::sql::migration::{Migration, pending};
+use crate::store::sql::migration::{Migration, current, pending};
 
 const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, name: "0001_start", sql: include_str!("migrations/0001_start.sql") }];
@@ -32,7 +32,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Ope
             let _ = connection.execute("ROLLBACK").await;
             return Err(OpenError::Migration(format!("{name}: {error}")));
         }
-        tracing::info!(name, "migrated the tables");
+        tracing::info!(migration = name, "the tables were migrated");
     }
     Ok(())
 }
@@ -40,12 +40,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Ope
 /// Refuses tables that are not exactly this binary's: for connections that only read.
 pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), OpenError> {
     let found = version(connection).await?;
-    match pending(MIGRATIONS, found).map_err(OpenError::Migration)? {
-        [] => Ok(()),
-        _ => Err(OpenError::Migration(format!(
-            "they have version {found}, which is older than this binary's: run `tidegate migrate` or `tidegate serve` once"
-        ))),
-    }
+    current(MIGRATIONS, found).map_err(OpenError::Migration)
 }
 
 async fn version(connection: &mut SqliteConnection) -> Result<i64, OpenError> {
