@@ -97,11 +97,6 @@ impl Source {
         self.content_types.iter().any(|taken| taken.eq_ignore_ascii_case(essence))
     }
 
-    /// Whether the path may go on with this tenant: needed before a body is read, and checked again by `verify`.
-    pub fn knows_tenant(&self, path_tenant: Option<&str>) -> bool {
-        self.path_tenant(path_tenant).is_ok()
-    }
-
     /// Whether the request was signed with a live secret, over its raw bytes and inside the time window.
     pub fn verify(&self, request: &Request<'_>) -> Result<Verified, Refusal> {
         let tenant = self.path_tenant(request.path_tenant).inspect_err(|_| dummy_work(request.body))?;
