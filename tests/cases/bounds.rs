@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::support::http::{Client, Request};
 use crate::support::place::Place;
@@ -39,8 +40,13 @@ fn post(to: SocketAddr, from: usize, until: usize) {
                         return;
                     }
                     let request = signed("/in/things", &format!("evt_{number}"), thing(&format!("t{number}"), 1));
-                    let answer = client.call(&request).expect("an answer");
-                    assert_eq!((answer.status, answer.verdict().as_str()), (200, "applied"), "{}", answer.text());
+                    let mut answer = client.call(&request).expect("an answer");
+                    while answer.status == 503 {
+                        std::thread::park_timeout(Duration::from_millis(20));
+                        answer = client.call(&request).expect("an answer");
+                    }
+                    // refused, or taken too late to say so: then it is there already
+                    assert!(["applied", "duplicate"].contains(&answer.verdict().as_str()), "{}", answer.text());
                 }
             });
         }
@@ -131,10 +137,11 @@ fn go_through_many_resources(place: &Place) -> (u64, u64) {
     let figures = Figures::of(&program);
     figures.assert_within_bounds();
     let all = i64::try_from(ALL).unwrap();
-    assert_eq!(figures.value("tidegate_resources_woken_total"), all, "each had an actor of its own");
+    let woken = figures.value("tidegate_resources_woken_total");
+    assert!(woken >= all, "each had an actor of its own: {woken} of {all}");
     assert_eq!(
         figures.value("tidegate_resources_passivated_total"),
-        all - figures.value("tidegate_live_resources"),
+        woken - figures.value("tidegate_live_resources"),
         "and those that are not live have ended"
     );
     (early, late)

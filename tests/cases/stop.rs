@@ -26,7 +26,8 @@ fn the_retry_is_taken_after(signal: &str, place: &Place) {
     assert!(!status.success(), "a stop that leaves accepted work behind says so: {status}");
     drop(hold);
 
-    let second = Process::start(place, &settings, &[]);
+    // this one has all the time there is
+    let second = Process::start(place, &case.settings(), &[]);
     let answer = second.client().call(&request).expect("an answer");
     // where the store finished the orphaned statement by itself, the retry is a duplicate
     assert!(["applied", "duplicate"].contains(&answer.verdict().as_str()), "{}", answer.text());
