@@ -143,5 +143,5 @@ async fn not_this_method() -> HttpResponse {
 }
 
 async fn nowhere() -> HttpResponse {
-    problem::NOT_FOUND.answer()
+    problem::ADMIN_NOT_FOUND.answer()
 }

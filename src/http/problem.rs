@@ -143,6 +143,9 @@ documents! {
     /// No such path.
     NOT_FOUND: 404 "Not Found", "not-found",
         "nothing is served at this path; webhooks go to /in/{source}";
+    /// No such path on the admin listener.
+    ADMIN_NOT_FOUND: 404 "Not Found", "no-such-page",
+        "nothing is served at this path; there are /metrics, /status, /healthz and /readyz";
     /// The path does not take this method; see [`method_not_allowed`].
     METHOD_NOT_ALLOWED: 405 "Method Not Allowed", "method-not-allowed",
         "this path does not take this method; the Allow header lists what it takes";
