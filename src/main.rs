@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Events are made and dropped on different threads, which the system's allocator pays for at every event.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use clap::Parser as _;
 use tidegate::cli::{self, Cli, Command, Exit};
 use tidegate::serve;

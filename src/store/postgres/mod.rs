@@ -19,6 +19,7 @@ mod checks;
 mod columns;
 mod connect;
 mod errors;
+mod given;
 mod loaded;
 mod migrate;
 mod plain;

@@ -7,60 +7,66 @@ use sqlx::postgres::PgConnection;
 use tidegate_actors::ports::{Outcome, StoreError};
 use tidegate_actors::rules::event::{Event, Intent};
 use tidegate_actors::rules::order::Policy;
+use uuid::Uuid;
 
-use super::columns::Columns;
 use super::errors::{Fault, Phase, classify};
+use super::given::Given;
 use super::session::Statements;
 
-/// Whether the plain statement says of these events what the rules say.
-pub(crate) fn allows(batch: &[Event], indexes: &[usize]) -> bool {
+/// How a batch can be committed by one statement that says what the rules say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// No resource comes twice.
+    Once,
+    /// Some resource comes several times.
+    Several,
+}
+
+/// The shape of these events; `None` where only the rules can say what becomes of them.
+pub(crate) fn shape(batch: &[Event], indexes: &[usize]) -> Option<Shape> {
     // With and without a version on one resource: what has none goes last, which the statement does not know.
     let mut versioned = HashMap::with_capacity(indexes.len());
-    indexes.iter().map(|&index| &batch[index]).filter(|event| event.intent == Intent::Apply).all(|event| {
-        let [guard] = event.guards.as_slice() else { return event.guards.is_empty() };
+    let mut shape = Shape::Once;
+    for event in indexes.iter().map(|&index| &batch[index]).filter(|event| event.intent == Intent::Apply) {
+        let guard = match event.guards.as_slice() {
+            [] => continue,
+            [guard] => guard,
+            _ => return None,
+        };
         let is_versioned = guard.version.is_some();
-        let by_guard = !is_versioned || matches!(event.policy, Policy::Newest { .. });
-        by_guard && *versioned.entry(guard.resource.hash).or_insert(is_versioned) == is_versioned
-    })
+        if is_versioned && !matches!(event.policy, Policy::Newest { .. }) {
+            return None;
+        }
+        if let Some(before) = versioned.insert(guard.resource.hash, is_versioned) {
+            shape = Shape::Several;
+            if before != is_versioned {
+                return None;
+            }
+        }
+    }
+    Some(shape)
 }
 
 /// Commits the events at `indexes` (sorted by key); returns the outcomes of those whose key was free.
 pub(crate) async fn commit(
     connection: &mut PgConnection,
     statements: &Statements,
+    shape: Shape,
     batch: &[Event],
     indexes: &[usize],
 ) -> Result<Vec<(usize, Outcome)>, Fault> {
-    let columns = Columns::of(batch, indexes.iter().copied());
-    let rows: Vec<(i64, String, bool)> = sqlx::query_as(AssertSqlSafe(statements.commit_plain.clone()))
-        .bind(columns.n)
-        .bind(columns.hash)
-        .bind(columns.id)
-        .bind(columns.digest)
-        .bind(columns.received_at_ms)
-        .bind(columns.source)
-        .bind(columns.tenant)
-        .bind(columns.key)
-        .bind(columns.kind)
-        .bind(columns.resource_hash)
-        .bind(columns.resource_kind)
-        .bind(columns.resource_id)
-        .bind(columns.version)
-        .bind(columns.version_text)
-        .bind(columns.ties_apply)
-        .bind(columns.deletes)
-        .bind(columns.ignored)
-        .bind(columns.headers)
-        .bind(columns.body)
+    let places: HashMap<Uuid, usize> = indexes.iter().map(|&index| (batch[index].id.0, index)).collect();
+    let rows: Vec<(Uuid, String, bool)> = sqlx::query_as(AssertSqlSafe(statements.plain(shape)))
+        .bind(Given { of: statements.given, batch, indexes })
         .fetch_all(connection)
         .await
         .map_err(|error| classify(&error, Phase::Committing))?;
-    rows.iter().map(|(n, verdict, tie)| Ok((position(*n, batch)?, outcome(verdict, *tie)?))).collect()
-}
-
-fn position(n: i64, batch: &[Event]) -> Result<usize, StoreError> {
-    let index = usize::try_from(n).ok().filter(|&index| index < batch.len());
-    index.ok_or_else(|| StoreError::Unknown(format!("the statement answered about event {n} of {}", batch.len())))
+    let place = |id: &Uuid| {
+        let unknown =
+            || StoreError::Unknown(format!("the statement answered about an event {id} that it was not given"));
+        places.get(id).copied().ok_or_else(unknown)
+    };
+    rows.iter().map(|(id, verdict, tie)| Ok((place(id)?, outcome(verdict, *tie)?))).collect()
 }
 
 fn outcome(verdict: &str, tie: bool) -> Result<Outcome, StoreError> {

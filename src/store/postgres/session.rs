@@ -12,6 +12,8 @@ use tidegate_actors::rules::event::{Event, EventId, Incarnation, Unusable};
 
 use super::connect::Connector;
 use super::errors::{Fault, unavailable};
+use super::given::GivenType;
+use super::plain::Shape;
 use super::{Way, connect, loaded, plain, quarantine, repeats};
 use crate::store::sql::batch::{Claim, fold};
 
@@ -23,12 +25,14 @@ const SLOTS: i16 = 3;
 /// The statements that name a slot of the key ring.
 pub(crate) struct Statements {
     slot: i16,
-    pub(crate) commit_plain: Arc<str>,
+    pub(crate) given: GivenType,
+    commit_once: Arc<str>,
+    commit_plain: Arc<str>,
     pub(crate) claim: Arc<str>,
 }
 
 impl Statements {
-    fn new(slot: i16) -> Self {
+    fn new(slot: i16, given: GivenType) -> Self {
         let fill = |sql: &str| {
             let table = |step: i16| format!("keys_{}", (slot + step).rem_euclid(SLOTS));
             sql.replace("{current}", &table(0))
@@ -39,8 +43,18 @@ impl Statements {
         };
         Self {
             slot,
+            given,
+            commit_once: fill(include_str!("statements/commit_once.sql")),
             commit_plain: fill(include_str!("statements/commit_plain.sql")),
             claim: fill(include_str!("statements/claim.sql")),
+        }
+    }
+
+    /// The one statement for batches of this shape.
+    pub(crate) fn plain(&self, shape: Shape) -> Arc<str> {
+        match shape {
+            Shape::Once => self.commit_once.clone(),
+            Shape::Several => self.commit_plain.clone(),
         }
     }
 }
@@ -58,14 +72,17 @@ pub(crate) struct PgSession {
 }
 
 impl PgSession {
-    /// Connects, and prepares the statement that nearly all batches take.
+    /// Connects, and prepares the statements that nearly all batches take.
     pub(crate) async fn open(connector: &Connector, way: Way) -> Result<Self, StoreError> {
         let mut connection = connector.writer().await?;
         let incarnation = connect::incarnation(&mut connection).await?;
         let slot = current_slot(&mut connection).await?;
-        let statements = Statements::new(slot);
-        let sql = AssertSqlSafe(statements.commit_plain.clone()).into_sql_str();
-        connection.prepare(sql).await.map_err(|error| unavailable(&error))?;
+        let given = GivenType::of(&mut connection).await.map_err(|error| unavailable(&error))?;
+        let statements = Statements::new(slot, given);
+        for shape in [Shape::Once, Shape::Several] {
+            let sql = AssertSqlSafe(statements.plain(shape)).into_sql_str();
+            connection.prepare(sql).await.map_err(|error| unavailable(&error))?;
+        }
         Ok(Self { connection, statements, incarnation, way, answer_within: connector.answer_within(), broken: false })
     }
 
@@ -113,11 +130,10 @@ impl PgSession {
         met: &mut HashMap<usize, Claim>,
         stored: &mut bool,
     ) -> Result<(), Fault> {
-        let by_guard = self.way == Way::Cheapest && plain::allows(batch, open);
-        let done = if by_guard {
-            plain::commit(&mut self.connection, &self.statements, batch, open).await?
-        } else {
-            loaded::commit(&mut self.connection, &self.statements, batch, open).await?
+        let shape = if self.way == Way::Cheapest { plain::shape(batch, open) } else { None };
+        let done = match shape {
+            Some(shape) => plain::commit(&mut self.connection, &self.statements, shape, batch, open).await?,
+            None => loaded::commit(&mut self.connection, &self.statements, batch, open).await?,
         };
         *stored |= !done.is_empty();
         for (index, outcome) in done {
@@ -135,7 +151,7 @@ impl PgSession {
         }
         open.retain(|&index| outcomes[index].is_none());
         if claims.slot != self.statements.slot {
-            self.statements = Statements::new(claims.slot);
+            self.statements = Statements::new(claims.slot, self.statements.given);
         }
         Ok(())
     }

@@ -87,6 +87,29 @@ CREATE TABLE tidegate.quarantine (
     CONSTRAINT same_bytes_once UNIQUE (digest, source, tenant)
 );
 
+-- A row of a batch, as the writer hands it in; `n` is its place in the batch.
+CREATE TYPE tidegate.given AS (
+    n              bigint,
+    hash           uuid,
+    id             uuid,
+    digest         uuid,
+    received_at_ms bigint,
+    source         text,
+    tenant         text,
+    key            text,
+    kind           text,
+    resource_hash  uuid,
+    resource_kind  text,
+    resource_id    text,
+    version        bytea,
+    version_text   text,
+    ties_apply     boolean,
+    deletes        boolean,
+    ignored        boolean,
+    headers        bytea,
+    body           bytea
+);
+
 -- For people: readable times, no bytes.
 CREATE VIEW tidegate_events AS
 SELECT id, to_timestamp(received_at_ms / 1000.0) AS received_at, source, tenant, key, kind, resource_kind, resource_id,

@@ -6,13 +6,7 @@
 -- Plans: the key slots and the resources are only probed by index (scalar subqueries and ON CONFLICT, never
 -- a join, so no plan can read them whole); joins are among the batch's own rows, by hash.
 WITH given AS MATERIALIZED (
-    SELECT *
-    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::text[],
-                $9::text[], $10::uuid[], $11::text[], $12::text[], $13::bytea[], $14::text[], $15::boolean[],
-                $16::boolean[], $17::boolean[], $18::bytea[], $19::bytea[])
-         AS t(n, hash, id, digest, received_at_ms, source, tenant, key,
-              kind, resource_hash, resource_kind, resource_id, version, version_text, ties_apply,
-              deletes, ignored, headers, body)
+    SELECT * FROM unnest($1::tidegate.given[])
 ),
 -- Nothing is claimed when the ring has moved on: the writer sees that and comes again with the right slot.
 claimed AS (
@@ -70,7 +64,7 @@ guarded AS (
 ),
 -- A resource that is not among `guarded` holds something newer than all its events of this batch.
 judged AS MATERIALIZED (
-    SELECT f.n, f.id,
+    SELECT f.id,
            CASE WHEN f.ignored THEN 'ignored'
                 WHEN f.resource_hash IS NULL OR f.version IS NULL THEN 'applied'
                 WHEN s.hash IS NULL THEN 'stale'
@@ -92,4 +86,4 @@ recorded AS (
     FROM given g
     JOIN judged j ON j.id = g.id
 )
-SELECT n, verdict, tie FROM judged
+SELECT id, verdict, tie FROM judged
