@@ -112,7 +112,7 @@ impl Session for MemorySession {
     async fn commit(&mut self, batch: &[Event]) -> Result<Committed, StoreError> {
         let faults = self.store.faults();
         let fault = faults.commit(batch).await?;
-        let committed = self.store.state().commit(batch, self.store.shared.clock.now_ms());
+        let committed = self.store.state().commit(batch);
         match fault {
             Some(Fault::LostAnswer) => Err(StoreError::Unknown("the connection broke during the commit".to_owned())),
             _ => Ok(committed),

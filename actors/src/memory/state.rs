@@ -77,10 +77,10 @@ impl State {
     }
 
     /// Claims keys, decides per resource, writes states and events: all of it, as the caller holds the lock.
-    pub(super) fn commit(&mut self, batch: &[Event], now_ms: i64) -> Committed {
+    pub(super) fn commit(&mut self, batch: &[Event]) -> Committed {
         let mut outcomes: Vec<Outcome> = batch.iter().map(|event| self.claim(event)).collect();
         for (hash, places) in guarded(batch, &outcomes) {
-            self.decide(hash, &places, batch, &mut outcomes, now_ms);
+            self.decide(hash, &places, batch, &mut outcomes);
         }
         for (event, outcome) in batch.iter().zip(&outcomes) {
             self.record(event, *outcome);
@@ -101,14 +101,7 @@ impl State {
     }
 
     /// Decides all guards on one resource; `places` are (event, guard) in the order they came.
-    fn decide(
-        &mut self,
-        hash: ResourceHash,
-        places: &[(usize, usize)],
-        batch: &[Event],
-        outcomes: &mut [Outcome],
-        now_ms: i64,
-    ) {
+    fn decide(&mut self, hash: ResourceHash, places: &[(usize, usize)], batch: &[Event], outcomes: &mut [Outcome]) {
         let candidates: Vec<Candidate<'_>> = places
             .iter()
             .map(|&(event, guard)| Candidate {
@@ -141,7 +134,7 @@ impl State {
             version: decided.version.map(|version| version.text().to_owned()),
             deleted: event.deletes,
             event: event.id,
-            applied_at_ms: now_ms,
+            applied_at_ms: event.received_at_ms,
             applied: stored.map_or(0, |stored| stored.row.applied) + applied as i64,
         };
         let version = decided.version.cloned();
