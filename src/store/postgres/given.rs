@@ -10,10 +10,9 @@ use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgConnection, PgTypeInfo};
 use sqlx::{Encode, Postgres, Type};
-use tidegate_actors::rules::event::{Event, Intent};
+use tidegate_actors::rules::event::{Event, Guard, Intent};
+use tidegate_actors::rules::order::{Policy, Tie};
 use tidegate_actors::rules::version::Version;
-
-use super::columns::{text, ties_apply};
 
 /// Columns of `tidegate.given`, in its order.
 const COLUMNS: i32 = 19;
@@ -125,4 +124,15 @@ fn field(buffer: &mut PgArgumentBuffer, of: u32, value: Option<&[u8]>) -> Result
 
 fn put(buffer: &mut PgArgumentBuffer, number: i32) {
     buffer.extend_from_slice(&number.to_be_bytes());
+}
+
+/// Whether an equal version applies; what has no version always does.
+pub(crate) fn ties_apply(event: &Event, guard: &Guard) -> bool {
+    guard.version.is_none() || matches!(event.policy, Policy::Newest { tie: Tie::Apply } | Policy::Arrival)
+}
+
+/// A text for people. Postgres takes no NUL in a text, and an authentic event is never refused for what it holds; the
+/// hash beside it, and the raw bytes, stay exact.
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

@@ -12,10 +12,10 @@ use tidegate_actors::rules::key::ResourceHash;
 use tidegate_actors::rules::version::Version;
 use uuid::Uuid;
 
-use super::columns::{Columns, text, ties_apply, verdicts};
 use super::errors::{Fault, Phase, classify};
+use super::given::{Given, GivenType, text, ties_apply};
 use super::session::Statements;
-use crate::store::sql::decide::{Changed, decide, resources};
+use crate::store::sql::decide::{self, Changed, decide, resources};
 
 type StateRow = (Uuid, Option<Vec<u8>>, Option<String>);
 
@@ -38,7 +38,7 @@ pub(crate) async fn commit(
     let decided = decide(&events, &stored);
     let expected = decided.changed.len();
     let written = write(&mut transaction, &decided.changed).await.map_err(open)?;
-    let recorded = record(&mut transaction, batch, &fresh, &decided.outcomes).await.map_err(open)?;
+    let recorded = record(&mut transaction, statements.given, batch, &fresh, &decided.outcomes).await.map_err(open)?;
     // A COMMIT after a failed statement answers ROLLBACK and sqlx says Ok, so the writes' own counts are checked.
     if written != expected as u64 || recorded != fresh.len() as u64 {
         let text = format!("{written} of {expected} states and {recorded} of {} events were written", fresh.len());
@@ -116,29 +116,17 @@ async fn write(transaction: &mut Transaction<'_, Postgres>, changed: &[Changed<'
 
 async fn record(
     transaction: &mut Transaction<'_, Postgres>,
+    given: GivenType,
     batch: &[Event],
     fresh: &[usize],
     outcomes: &[Outcome],
 ) -> Result<u64, sqlx::Error> {
-    let columns = Columns::of(batch, fresh.iter().copied());
-    let (verdict, tie) = verdicts(outcomes);
+    let (verdict, tie): (Vec<&str>, Vec<bool>) =
+        outcomes.iter().map(|&outcome| decide::record(outcome)).map(|(verdict, tie)| (verdict.word(), tie)).unzip();
     let done = sqlx::query(include_str!("statements/record.sql"))
-        .bind(columns.id)
-        .bind(columns.received_at_ms)
-        .bind(columns.source)
-        .bind(columns.tenant)
-        .bind(columns.key)
-        .bind(columns.kind)
-        .bind(columns.resource_hash)
-        .bind(columns.resource_kind)
-        .bind(columns.resource_id)
-        .bind(columns.version)
-        .bind(columns.version_text)
+        .bind(Given { of: given, batch, indexes: fresh })
         .bind(verdict)
         .bind(tie)
-        .bind(columns.digest)
-        .bind(columns.headers)
-        .bind(columns.body)
         .execute(&mut **transaction)
         .await?;
     Ok(done.rows_affected())

@@ -16,7 +16,6 @@ use tidegate_actors::ports::{Pulse, Reader, Session, Store, StoreError, Upkeep};
 use super::{OpenError, Opened, StoreSettings};
 
 mod checks;
-mod columns;
 mod connect;
 mod errors;
 mod given;

@@ -8,8 +8,8 @@ use tidegate_actors::rules::event::{EventId, Unusable};
 use tidegate_actors::rules::key::BodyDigest;
 use uuid::Uuid;
 
-use super::columns::text;
 use super::errors::{Fault, Phase, classify};
+use super::given::text;
 
 /// What makes two requests the same: bytes, source, tenant.
 type Same = (BodyDigest, String, String);

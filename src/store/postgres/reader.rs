@@ -13,8 +13,8 @@ use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::key::ResourceHash;
 use uuid::Uuid;
 
-use super::columns::text;
 use super::errors::unavailable;
+use super::given::text;
 
 /// The most rows of a page.
 const ROWS_MAX: u32 = 1_000;

@@ -8,8 +8,8 @@ use tidegate_actors::rules::event::{Event, EventId};
 use tidegate_actors::rules::key::{BodyDigest, KeyHash};
 use uuid::Uuid;
 
-use super::columns::Columns;
 use super::errors::{Fault, Phase, classify};
+use super::given::{Given, GivenType};
 use crate::store::sql::batch::Claim;
 
 type ClaimRow = (Option<Uuid>, Option<Uuid>, Option<Uuid>, Option<i16>);
@@ -48,6 +48,7 @@ pub(crate) async fn find(connection: &mut PgConnection, batch: &[Event], indexes
 /// Keeps aside the events that met their key with another body, each such body once.
 pub(crate) async fn keep_conflicts(
     connection: &mut PgConnection,
+    given: GivenType,
     batch: &[Event],
     outcomes: &[Outcome],
 ) -> Result<(), Fault> {
@@ -63,24 +64,10 @@ pub(crate) async fn keep_conflicts(
         return Ok(());
     }
     conflicts.sort_by_key(|&(index, _)| (batch[index].key.hash, batch[index].digest));
-    let columns = Columns::of(batch, conflicts.iter().map(|&(index, _)| index));
+    let (indexes, firsts): (Vec<usize>, Vec<Uuid>) = conflicts.into_iter().unzip();
     sqlx::query(include_str!("statements/keep_conflicts.sql"))
-        .bind(columns.hash)
-        .bind(columns.id)
-        .bind(columns.received_at_ms)
-        .bind(columns.source)
-        .bind(columns.tenant)
-        .bind(columns.key)
-        .bind(columns.kind)
-        .bind(columns.resource_hash)
-        .bind(columns.resource_kind)
-        .bind(columns.resource_id)
-        .bind(columns.version)
-        .bind(columns.version_text)
-        .bind(conflicts.iter().map(|&(_, first)| first).collect::<Vec<_>>())
-        .bind(columns.digest)
-        .bind(columns.headers)
-        .bind(columns.body)
+        .bind(Given { of: given, batch, indexes: &indexes })
+        .bind(firsts)
         .execute(connection)
         .await
         .map_err(|error| classify(&error, Phase::Committing))?;

@@ -159,7 +159,7 @@ impl PgSession {
     async fn keep_conflicts(&mut self, batch: &[Event], outcomes: &[Outcome]) -> Result<(), StoreError> {
         let mut rival = String::new();
         for _ in 0..TRIES_MAX {
-            match repeats::keep_conflicts(&mut self.connection, batch, outcomes).await {
+            match repeats::keep_conflicts(&mut self.connection, self.statements.given, batch, outcomes).await {
                 Ok(()) => return Ok(()),
                 Err(Fault::Redo(text)) => rival = text,
                 Err(Fault::Ends(error)) => return Err(error),

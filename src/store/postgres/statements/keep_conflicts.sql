@@ -1,10 +1,9 @@
 -- Keeps aside events whose key was claimed with other bytes (I7), each such body once. Sorted by hash.
 WITH given AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[],
-                $9::text[], $10::text[], $11::bytea[], $12::text[], $13::uuid[], $14::uuid[], $15::bytea[], $16::bytea[])
-         AS t(hash, id, received_at_ms, source, tenant, key, kind, resource_hash,
-              resource_kind, resource_id, version, version_text, conflicts_with, digest, headers, body)
+    FROM unnest($1::tidegate.given[], $2::uuid[])
+         AS t(n, hash, id, digest, received_at_ms, source, tenant, key, kind, resource_hash, resource_kind, resource_id,
+              version, version_text, ties_apply, deletes, ignored, headers, body, conflicts_with)
 ),
 kept AS (
     INSERT INTO tidegate.conflicts AS c (hash, digest, event_id)
