@@ -171,6 +171,14 @@ impl DedupActor {
         self.recent_counted = now;
     }
 
+    /// Runs work of a handler; a panic in it is counted, and the actor starts clean.
+    fn or_reset(&mut self, work: impl FnOnce(&mut Self)) {
+        let figures = Arc::clone(&self.figures);
+        if guarded(&figures.dedup, || work(self)).is_none() {
+            self.reset();
+        }
+    }
+
     /// After a panic: whoever waited is told by the dropped reply; what is known is learnt anew.
     fn reset(&mut self) {
         self.waiting.clear();
@@ -196,21 +204,17 @@ impl Actor for DedupActor {
 
 impl Turn for DedupActor {
     fn turn(&mut self, ctx: &mut Context<Self>) {
-        let figures = Arc::clone(&self.figures);
-        let turned = guarded(&figures.dedup, || {
-            self.look_up(ctx);
-            if let Some(incarnation) = self.incarnation {
-                if let Some(put) = self.cache.put(incarnation) {
+        self.or_reset(|actor| {
+            actor.look_up(ctx);
+            if let Some(incarnation) = actor.incarnation {
+                if let Some(put) = actor.cache.put(incarnation) {
                     ctx.spawn(cache::then(put, |actor: &mut Self, result| actor.cache.put_done(result)));
                 }
-                if let Some(sampling) = self.cache.sampling(incarnation) {
+                if let Some(sampling) = actor.cache.sampling(incarnation) {
                     ctx.spawn(cache::then(sampling, |actor: &mut Self, facts| actor.cache.sampled(facts)));
                 }
             }
         });
-        if turned.is_none() {
-            self.reset();
-        }
     }
 
     fn at_rest(&self) -> bool {
@@ -223,10 +227,7 @@ impl Handler<Take> for DedupActor {
 
     fn handle(&mut self, Take(job): Take, _: &mut Context<Self>) {
         self.figures.dedup.depth.dec();
-        let figures = Arc::clone(&self.figures);
-        if guarded(&figures.dedup, || self.take(job)).is_none() {
-            self.reset();
-        }
+        self.or_reset(|actor| actor.take(job));
     }
 }
 
@@ -246,10 +247,7 @@ impl Handler<Learnt> for DedupActor {
 
     fn handle(&mut self, learnt: Learnt, _: &mut Context<Self>) {
         self.figures.dedup.depth.dec();
-        let figures = Arc::clone(&self.figures);
-        if guarded(&figures.dedup, || self.learn(learnt)).is_none() {
-            self.reset();
-        }
+        self.or_reset(|actor| actor.learn(learnt));
     }
 }
 

@@ -202,6 +202,14 @@ impl WriterActor {
         }
     }
 
+    /// Runs work of a handler; a panic in it is counted, and the actor starts clean.
+    fn or_reset(&mut self, work: impl FnOnce(&mut Self)) {
+        let figures = Arc::clone(&self.figures);
+        if guarded(&figures.writer, || work(self)).is_none() {
+            self.reset();
+        }
+    }
+
     /// After a panic in a handler: whoever waited is told by the dropped reply; a commit in flight goes on.
     fn reset(&mut self) {
         self.groups.clear();
@@ -232,14 +240,10 @@ impl Actor for WriterActor {
 
 impl Turn for WriterActor {
     fn turn(&mut self, ctx: &mut Context<Self>) {
-        let figures = Arc::clone(&self.figures);
-        let turned = guarded(&figures.writer, || {
-            self.refuse_waiting();
-            self.commit(ctx);
+        self.or_reset(|actor| {
+            actor.refuse_waiting();
+            actor.commit(ctx);
         });
-        if turned.is_none() {
-            self.reset();
-        }
     }
 
     fn at_rest(&self) -> bool {
@@ -252,10 +256,7 @@ impl Handler<Write> for WriterActor {
 
     fn handle(&mut self, write: Write, _: &mut Context<Self>) {
         self.figures.writer.depth.dec();
-        let figures = Arc::clone(&self.figures);
-        if guarded(&figures.writer, || self.write(write)).is_none() {
-            self.reset();
-        }
+        self.or_reset(|actor| actor.write(write));
     }
 }
 
@@ -264,10 +265,7 @@ impl Handler<Keep> for WriterActor {
 
     fn handle(&mut self, keep: Keep, _: &mut Context<Self>) {
         self.figures.writer.depth.dec();
-        let figures = Arc::clone(&self.figures);
-        if guarded(&figures.writer, || self.keep(keep)).is_none() {
-            self.reset();
-        }
+        self.or_reset(|actor| actor.keep(keep));
     }
 }
 
