@@ -12,6 +12,8 @@ pub mod ingress;
 pub mod memory;
 pub mod ports;
 pub mod rules;
+#[cfg(feature = "sim")]
+pub mod sim;
 
 mod dedup;
 mod live;

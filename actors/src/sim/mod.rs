@@ -1,0 +1,23 @@
+//! The simulator: this engine, unchanged, on one thread under driven time, with everything drawn from a seed.
+//!
+//! Owns worlds, plans, faults, the checker and its verdict. Promises that a plan gives one run, always the
+//! same, and that a run which reached too little to mean anything fails. Knows nothing of files, terminals
+//! and pictures: those belong to the command line.
+
+mod fault;
+mod outcome;
+mod plan;
+mod policy;
+mod scenario;
+mod trace;
+
+pub use self::fault::{Fault, FaultName};
+pub use self::outcome::{
+    Arrival, Comparison, FailedSeed, Many, Misfortune, Progress, Reached, Run, RunCounts, Timeline, Violation,
+};
+pub use self::plan::{
+    Fate, Gate, Hop, Message, Plan, PlannedEvent, PlannedGuard, PlannedResource, PlannedVersion, Resend,
+};
+pub use self::policy::{GapChoice, PolicyChoice, TieChoice, VersionKind};
+pub use self::scenario::{ClockModel, FaultDials, GateModel, Network, OrderModel, Scenario, Sender, Span, World};
+pub use self::trace::{Happened, TraceLine};

@@ -1,0 +1,152 @@
+//! Policies as a scenario names them, and the versions that go with each.
+//!
+//! Owns the short form of a policy and its way to the engine's own rule. What a policy means is in
+//! [`crate::rules`] and nowhere here.
+
+use serde::{Deserialize, Serialize};
+
+/// A policy, and the kind of version its events carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PolicyChoice {
+    /// What is newer applies, what is older is stale.
+    Newest {
+        /// What the version is made of.
+        #[serde(default)]
+        version: VersionKind,
+        /// What an equal version does.
+        #[serde(default)]
+        tie: TieChoice,
+    },
+    /// Everything applies as it comes.
+    Arrival {
+        /// What the version is made of.
+        #[serde(default)]
+        version: VersionKind,
+    },
+    /// Contiguous numbers from 1; what is above a gap waits.
+    Sequence {
+        /// How long it waits, in milliseconds.
+        #[serde(default = "hold_for_ms")]
+        hold_for_ms: u64,
+        /// What then.
+        #[serde(default)]
+        on_gap: GapChoice,
+    },
+    /// States that follow one another, each event one step.
+    Transition {
+        /// How long a step that is not reachable yet waits, in milliseconds.
+        #[serde(default = "hold_for_ms")]
+        hold_for_ms: u64,
+        /// What then.
+        #[serde(default)]
+        on_gap: GapChoice,
+        /// The steps in order; each may be reached from every one before it (`ranks`).
+        #[serde(default = "steps")]
+        steps: Vec<String>,
+        /// Only the next step may follow, so that a step that is missing is waited for.
+        #[serde(default)]
+        strict: bool,
+    },
+    /// Times without gaps: held for a while, then taken in version order.
+    Window {
+        /// How long, in milliseconds.
+        #[serde(default = "window_ms")]
+        window_ms: u64,
+    },
+    /// An event only says that something changed; the state is fetched.
+    Refetch,
+    /// `newest`, and each member of the state has a version of its own.
+    Fields,
+}
+
+/// What a version is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionKind {
+    /// A whole number that rises with each event of the resource.
+    #[default]
+    Number,
+    /// The sender's own time, cut to its precision: may tie, and may be off.
+    Time,
+    /// The sender's time, and the rank of the event's type behind it.
+    TimeAndRank,
+}
+
+/// What an equal version does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TieChoice {
+    /// The first stays.
+    #[default]
+    Keep,
+    /// The last applies.
+    Apply,
+}
+
+/// What becomes of an event whose wait is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GapChoice {
+    /// The gap is given up.
+    #[default]
+    Release,
+    /// The event expires, with a record.
+    Expire,
+    /// The state is fetched.
+    Refetch,
+}
+
+const fn hold_for_ms() -> u64 {
+    30_000
+}
+
+const fn window_ms() -> u64 {
+    2_000
+}
+
+fn steps() -> Vec<String> {
+    ["created", "paid", "packed", "shipped", "delivered"].map(str::to_owned).to_vec()
+}
+
+impl Default for PolicyChoice {
+    fn default() -> Self {
+        Self::Newest { version: VersionKind::Number, tie: TieChoice::Keep }
+    }
+}
+
+impl PolicyChoice {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Newest { .. } => "newest",
+            Self::Arrival { .. } => "arrival",
+            Self::Sequence { .. } => "sequence",
+            Self::Transition { .. } => "transition",
+            Self::Window { .. } => "window",
+            Self::Refetch => "refetch",
+            Self::Fields => "fields",
+        }
+    }
+
+    /// The policy of this name, with its defaults: what `--compare` is given.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "newest" => Self::default(),
+            "arrival" => Self::Arrival { version: VersionKind::default() },
+            "sequence" => Self::Sequence { hold_for_ms: hold_for_ms(), on_gap: GapChoice::default() },
+            "transition" => Self::Transition {
+                hold_for_ms: hold_for_ms(),
+                on_gap: GapChoice::default(),
+                steps: steps(),
+                strict: true,
+            },
+            "window" => Self::Window { window_ms: window_ms() },
+            "refetch" => Self::Refetch,
+            "fields" => Self::Fields,
+            _ => return None,
+        })
+    }
+}
