@@ -57,12 +57,12 @@ fn verify_and_read(c: &mut Criterion) {
         let headers = source.sign(&Signing { request: of(&bare), id: "evt_000001", kind: "order.updated" });
         let headers = headers.expect("signed headers");
         let request = of(&headers);
-        let id = EventId(uuid::Uuid::nil());
+        let id = || EventId(uuid::Uuid::nil());
         let verified = source.verify(&request).expect("a signed request");
         group.bench_function(format!("{name}/verify"), |b| b.iter(|| source.verify(black_box(&request)).is_ok()));
-        group.bench_function(format!("{name}/read"), |b| b.iter(|| source.read(black_box(&request), &verified, id)));
+        group.bench_function(format!("{name}/read"), |b| b.iter(|| source.read(black_box(&request), &verified, &id)));
         group.bench_function(format!("{name}/verify and read"), |b| {
-            b.iter(|| source.verify(black_box(&request)).map(|verified| source.read(&request, &verified, id)).is_ok());
+            b.iter(|| source.verify(black_box(&request)).map(|verified| source.read(&request, &verified, &id)).is_ok());
         });
     }
     group.finish();

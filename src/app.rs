@@ -255,5 +255,6 @@ fn request_limits(config: &Config) -> RequestLimits {
         body_within: config.server.body_timeout,
         body_bytes_per_second: config.server.body_rate,
         clock_tolerance: config.store.clock_tolerance,
+        answer_within: config.server.answer_within,
     }
 }

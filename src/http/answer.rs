@@ -5,29 +5,46 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use bytes::Bytes;
 use tidegate_actors::rules::event::{EventId, Receipt, Verdict};
 use uuid::fmt::Hyphenated;
 
+use super::batch::Taken;
 use crate::source::{Answer, ChallengeAnswer};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// About the length of a receipt.
+const RECEIPT_BYTES: usize = 112;
 
 /// What the sender of an event is told, or what its preset wants it to be told.
 pub(super) fn receipt(wanted: &Answer, receipt: &Receipt) -> HttpResponse {
+    taken(wanted, || {
+        let mut body = String::with_capacity(RECEIPT_BYTES);
+        write_receipt(&mut body, receipt, None);
+        body
+    })
+}
+
+/// What the sender of a batch is told: one receipt for each item, in their order. At most 10,000 of them, the
+/// most items a source may take, each of a bounded length.
+pub(super) fn batch(wanted: &Answer, items: &[Taken]) -> HttpResponse {
+    taken(wanted, || batch_body(items))
+}
+
+fn taken(wanted: &Answer, body: impl FnOnce() -> String) -> HttpResponse {
     let status = StatusCode::from_u16(wanted.status).unwrap_or(StatusCode::OK);
     match &wanted.body {
         Some((content_type, body)) => {
             HttpResponse::build(status).insert_header((CONTENT_TYPE, content_type.as_str())).body(body.clone())
         }
-        None => json(status, receipt_body(receipt)),
+        None => json(status, body()),
     }
 }
 
 /// What a sender is told whose preset takes unusable events too.
 pub(super) fn quarantined(id: EventId) -> HttpResponse {
-    let receipt = Receipt { verdict: Verdict::Quarantined, id, tie: false, conflict: false };
-    json(StatusCode::ACCEPTED, receipt_body(&receipt))
+    let mut body = String::with_capacity(RECEIPT_BYTES);
+    write_receipt(&mut body, &in_quarantine(id), None);
+    json(StatusCode::ACCEPTED, body)
 }
 
 /// The answer to a handshake: text, and never read as anything else.
@@ -38,14 +55,34 @@ pub(super) fn handshake(answer: ChallengeAnswer) -> HttpResponse {
         .body(answer.body)
 }
 
-fn json(status: StatusCode, body: Bytes) -> HttpResponse {
+fn in_quarantine(id: EventId) -> Receipt {
+    Receipt { verdict: Verdict::Quarantined, id, tie: false, conflict: false }
+}
+
+fn json(status: StatusCode, body: String) -> HttpResponse {
     HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(body)
 }
 
-fn receipt_body(receipt: &Receipt) -> Bytes {
+fn batch_body(items: &[Taken]) -> String {
+    let mut body = String::with_capacity(32 + items.len() * RECEIPT_BYTES);
+    body.push_str(r#"{"status":"batch","items":["#);
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            body.push(',');
+        }
+        match item {
+            Taken::Receipt(receipt) => write_receipt(&mut body, receipt, None),
+            Taken::Quarantined { id, code } => write_receipt(&mut body, &in_quarantine(*id), Some(code)),
+        }
+    }
+    body.push_str("]}");
+    body
+}
+
+/// `code` is one of this program's own words, and needs no escape.
+fn write_receipt(body: &mut String, receipt: &Receipt, code: Option<&str>) {
     let mut id = [0; Hyphenated::LENGTH];
     let id = receipt.id.0.as_hyphenated().encode_lower(&mut id);
-    let mut body = String::with_capacity(112);
     body.push_str(r#"{"status":""#);
     body.push_str(receipt.verdict.word());
     body.push_str(r#"","id":""#);
@@ -57,8 +94,12 @@ fn receipt_body(receipt: &Receipt) -> Bytes {
     if receipt.conflict {
         body.push_str(r#","conflict":true"#);
     }
+    if let Some(code) = code {
+        body.push_str(r#","code":""#);
+        body.push_str(code);
+        body.push('"');
+    }
     body.push('}');
-    Bytes::from(body)
 }
 
 #[cfg(test)]
@@ -69,12 +110,27 @@ mod tests {
     fn a_receipt_is_json_with_the_marks_that_are_set() {
         let id = EventId(uuid::Uuid::from_u128(7));
         for (tie, conflict) in [(false, false), (true, false), (false, true), (true, true)] {
-            let body = receipt_body(&Receipt { verdict: Verdict::Stale, id, tie, conflict });
-            let read: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            let mut body = String::new();
+            write_receipt(&mut body, &Receipt { verdict: Verdict::Stale, id, tie, conflict }, None);
+            let read: serde_json::Value = serde_json::from_str(&body).expect("JSON");
             assert_eq!(read["status"], "stale");
             assert_eq!(read["id"], id.to_string());
             assert_eq!(read.get("tie").is_some(), tie);
             assert_eq!(read.get("conflict").is_some(), conflict);
         }
+    }
+
+    #[test]
+    fn a_batch_is_answered_item_by_item_in_their_order() {
+        let id = |number| EventId(uuid::Uuid::from_u128(number));
+        let applied = Receipt { verdict: Verdict::Applied, id: id(1), tie: true, conflict: false };
+        let items = [Taken::Receipt(applied), Taken::Quarantined { id: id(2), code: "key-missing" }];
+        let read: serde_json::Value = serde_json::from_str(&batch_body(&items)).expect("JSON");
+        let expected = serde_json::json!({ "status": "batch", "items": [
+            { "status": "applied", "id": id(1).to_string(), "tie": true },
+            { "status": "quarantined", "id": id(2).to_string(), "code": "key-missing" },
+        ]});
+        assert_eq!(read, expected);
+        assert_eq!(batch_body(&[]), r#"{"status":"batch","items":[]}"#);
     }
 }

@@ -50,6 +50,7 @@ pub(super) struct Figures {
     refusals: Family<OfReason, Counter>,
     seconds: Family<OfSource, Histogram, fn() -> Histogram>,
     body_bytes: Family<OfSource, Counter>,
+    batches: Histogram,
     panics: Counter,
 }
 
@@ -63,6 +64,7 @@ impl Figures {
             refusals: Family::default(),
             seconds: Family::new_with_constructor(answer_buckets),
             body_bytes: Family::default(),
+            batches: Histogram::new([0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0]),
             panics: Counter::default(),
         };
         let http = registry.sub_registry_with_prefix("tidegate_http");
@@ -72,6 +74,7 @@ impl Figures {
         http.register("refusals", "Requests refused, by reason", figures.refusals.clone());
         http.register("answer_seconds", "From the request's head to its verdict", figures.seconds.clone());
         http.register("body_bytes", "Bytes of bodies read", figures.body_bytes.clone());
+        http.register("batch_items", "Events in one request of a source with batches", figures.batches.clone());
         http.register("handler_panics", "Requests answered 500 for a fault in this program", figures.panics.clone());
         figures
     }
@@ -224,6 +227,46 @@ impl Happening for EventQuarantined<'_> {
         self.figures.verdict(Verdict::Quarantined);
         let source = self.figures.source.as_str();
         warn!(source, code = self.code, id = %self.id, "an authentic request cannot be used and is kept in quarantine");
+    }
+}
+
+/// Every event of a batch is durable.
+#[derive(Debug)]
+pub(super) struct BatchTaken<'a> {
+    /// Of all sources.
+    pub(super) figures: &'a Figures,
+    /// How many events it had.
+    pub(super) items: usize,
+}
+
+impl Happening for BatchTaken<'_> {
+    fn emit(self) {
+        // a count far below what a float holds exactly
+        self.figures.batches.observe(u32::try_from(self.items).map_or(f64::INFINITY, f64::from));
+    }
+}
+
+/// Items of a batch were kept in quarantine; its other items went in.
+#[derive(Debug)]
+pub(super) struct ItemsQuarantined<'a> {
+    /// Whose.
+    pub(super) figures: &'a SourceFigures,
+    /// Stable code of what the first of them lacks.
+    pub(super) code: &'static str,
+    /// Where that one is kept.
+    pub(super) id: EventId,
+    /// How many.
+    pub(super) count: usize,
+}
+
+impl Happening for ItemsQuarantined<'_> {
+    fn emit(self) {
+        let Self { figures, code, id, count } = self;
+        for _ in 0..count {
+            figures.verdict(Verdict::Quarantined);
+        }
+        let source = figures.source.as_str();
+        warn!(source, code, %id, count, "items of a batch cannot be used and are kept in quarantine; code and id are those of the first");
     }
 }
 

@@ -16,11 +16,11 @@ use tidegate_actors::Refused;
 use tidegate_actors::ports::Clock;
 use tokio::time::Instant;
 
-use super::answer;
 use super::body::{self, BodyFault};
 use super::figures::{EventNotTaken, EventQuarantined, RequestRefused};
 use super::problem::{self, Document};
 use super::public::{Edge, Entrance, Gate};
+use super::{answer, batch};
 use crate::source::spec::OnUnusable;
 use crate::source::{Reading, Reason, Refusal, Request, Source};
 use crate::telemetry::emit;
@@ -96,6 +96,10 @@ async fn enter(
             let receipt = edge.ingress.take(event, permit).await.map_err(not_taken)?;
             entrance.figures.answered(&receipt);
             Ok(answer::receipt(source.answer(), &receipt))
+        }
+        Reading::Batch(items) => {
+            let taken = batch::take(edge, entrance, items, permit).await.map_err(not_taken)?;
+            Ok(answer::batch(source.answer(), &taken))
         }
         Reading::Reply(reply) => Ok(answer::handshake(reply)),
         Reading::Empty => Err(away("body-empty", &problem::BODY_EMPTY)),
@@ -201,7 +205,7 @@ fn verify_and_read(source: &Source, request: &Request<'_>, clock: &dyn Clock) ->
     if !source.takes_content_type(request.headers) {
         return Err(Unfit::ContentType);
     }
-    Ok(source.read(request, &verified, clock.event_id()))
+    Ok(source.read(request, &verified, &|| clock.event_id()))
 }
 
 /// One answer outside, whatever the reason; but where only the time is off and our own clock is in doubt, the

@@ -7,6 +7,7 @@
 
 mod admin;
 mod answer;
+mod batch;
 mod body;
 mod figures;
 mod health;

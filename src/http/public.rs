@@ -45,6 +45,8 @@ pub struct RequestLimits {
     pub body_bytes_per_second: u64,
     /// The largest believable difference between this clock and the store's.
     pub clock_tolerance: Duration,
+    /// The longest time until the answer to a batch.
+    pub answer_within: Duration,
 }
 
 /// What a gate is made of.
@@ -80,6 +82,8 @@ pub struct Gate {
     started: Instant,
     draining: AtomicBool,
     clock_tolerance_ms: i64,
+    /// The longest time until the answer to a batch.
+    pub(super) answer_within: Duration,
     /// The engine behind it.
     pub(super) engine: Engine,
     /// Wall time and ids.
@@ -112,6 +116,7 @@ impl Gate {
             started: Instant::now(),
             draining: AtomicBool::new(false),
             clock_tolerance_ms: i64::try_from(limits.clock_tolerance.as_millis()).unwrap_or(i64::MAX),
+            answer_within: limits.answer_within,
             engine: parts.engine,
             clock: parts.clock,
         }

@@ -10,7 +10,9 @@ use tidegate_actors::rules::version::{Precision, VERSION_PARTS_MAX};
 
 use super::pattern::Patterns;
 use super::reference::{Reference, Wants};
-use super::rules::{AlsoRule, ChallengeRule, DeleteRule, ResourceRule, Rules, StateRule, TenantRule, VersionPart};
+use super::rules::{
+    AlsoRule, BatchRule, ChallengeRule, DeleteRule, ResourceRule, Rules, StateRule, TenantRule, VersionPart,
+};
 use super::spec::{
     AlsoSpec, ChallengeSpec, DeleteSpec, OnMissingVersion, OrderSpec, PolicySpec, PrecisionSpec, ResourceSpec,
     SourceSpec, Texts, TieSpec, VersionForm, VersionSpec,
@@ -20,6 +22,9 @@ use super::{Answer, MAX_BODY_DEFAULT, Problem, ResolvedSecret, Source};
 
 /// The longest body a source may take.
 const MAX_BODY_MAX: usize = 64 * 1024 * 1024;
+/// The most items of one batch, where the source says nothing else, and at all.
+const BATCH_ITEMS_DEFAULT: u32 = 1_000;
+const BATCH_ITEMS_MAX: u32 = 10_000;
 /// The most bytes of a source's or tenant's name.
 const NAME_BYTES_MAX: usize = 63;
 /// Headers that never leave the request, whatever a source asks for.
@@ -29,7 +34,7 @@ impl Source {
     /// Compiles a source; on failure says everything that is wrong, with keys below the source.
     pub fn compile(spec: &SourceSpec, secrets: &[ResolvedSecret]) -> Result<Self, Vec<Problem>> {
         let spec = spec.with_preset().map_err(|problem| vec![problem])?;
-        let mut compiler = Compiler { wants: Wants::default(), problems: Vec::new() };
+        let mut compiler = Compiler { wants: Wants::default(), problems: Vec::new(), items: spec.batch.is_some() };
         compiler.names(&spec, secrets);
         let verifier = Verifier::compile(&spec, secrets).map_err(|found| compiler.problems.extend(found)).ok();
         let rules = compiler.rules(&spec);
@@ -73,6 +78,8 @@ impl Source {
 struct Compiler {
     wants: Wants,
     problems: Vec<Problem>,
+    /// There are items to read: of a batch, or of the array of `also.each`.
+    items: bool,
 }
 
 impl Compiler {
@@ -144,6 +151,7 @@ impl Compiler {
         if kind.iter().any(Reference::reads_kind) {
             self.problem("type", "refers to itself: name where the type stands".to_owned());
         }
+        let batch = self.batch(spec);
         let key = self.key(spec);
         let tenant = match spec.tenant.as_deref() {
             None => TenantRule::None,
@@ -159,13 +167,15 @@ impl Compiler {
         let narrow = narrow.collect();
         let also = spec.also.iter().flatten().enumerate().map(|(index, also)| self.also(index, also)).collect();
         let form_json = spec.form_json.as_deref().map(|field| self.wants.field(field));
-        let volatile = spec.digest_without.iter().flatten().filter_map(|pointer| self.volatile(pointer)).collect();
+        let volatile = spec.digest_without.iter().flatten().filter_map(|pointer| self.volatile(pointer));
+        let volatile = volatile.collect();
         let types = spec.types.as_ref().map(|types| self.patterns("types", types, true));
         let pings = self.patterns("pings", spec.pings.as_deref().unwrap_or_default(), false);
         let challenge = spec.challenge.as_ref().and_then(|challenge| self.challenge(challenge));
         Rules {
             wants: Wants::default(),
             form_json,
+            batch,
             key,
             kind,
             tenant,
@@ -182,6 +192,32 @@ impl Compiler {
         }
     }
 
+    fn batch(&mut self, spec: &SourceSpec) -> Option<BatchRule> {
+        let items_max = spec.batch_items.unwrap_or(BATCH_ITEMS_DEFAULT);
+        if !(1..=BATCH_ITEMS_MAX).contains(&items_max) {
+            self.problem("batch_items", format!("must be 1 to {BATCH_ITEMS_MAX}, got {items_max}"));
+        }
+        let Some(text) = &spec.batch else {
+            if spec.batch_items.is_some() {
+                self.problem(
+                    "batch_items",
+                    "is set without `batch`: name the array of events, or leave it out".to_owned(),
+                );
+            }
+            return None;
+        };
+        if spec.form_json.is_some() {
+            let message = "goes with JSON bodies, and `form_json` is set: leave one of them out";
+            self.problem("batch", message.to_owned());
+        }
+        let Some(pointer) = text.strip_prefix("body:") else {
+            self.problem("batch", format!("must be \"body:\" or \"body:/pointer\" of an array, got {text:?}"));
+            return None;
+        };
+        let slot = self.wants.body.add(pointer).map_err(|message| self.problem("batch", message)).ok()?;
+        Some(BatchRule { slot, items_max: usize::try_from(items_max).unwrap_or(usize::MAX) })
+    }
+
     fn key(&mut self, spec: &SourceSpec) -> Vec<Reference> {
         let Some(key) = &spec.key else {
             self.problem(
@@ -193,18 +229,21 @@ impl Compiler {
         let references = self.references("key", key);
         if !references.is_empty() && references.iter().all(Reference::is_constant) {
             self.problem("key", "is the same for every event, so all but the first would be duplicates".to_owned());
+        } else if spec.batch.is_some() && !references.iter().any(Reference::tells_items_apart) {
+            let message = "reads nothing of the item, so all but the first of a batch would be duplicates: \
+                           add a part that reads `item:`";
+            self.problem("key", message.to_owned());
         }
         references
     }
 
     fn reference(&mut self, key: &str, text: &str) -> Option<Reference> {
-        match self.wants.reference(text) {
-            Ok(reference) => Some(reference),
-            Err(message) => {
-                self.problem(key, message);
-                None
-            }
+        let reference = self.wants.reference(text).map_err(|message| self.problem(key, message)).ok()?;
+        if reference.reads_item() && !self.items {
+            let message = "reads `item:`, and there are no items: name their array with `batch` (or `also.each`)";
+            self.problem(key, message.to_owned());
         }
+        Some(reference)
     }
 
     fn references(&mut self, key: &str, texts: &Texts) -> Vec<Reference> {
@@ -317,8 +356,15 @@ impl Compiler {
                 }
             }
         });
+        if spec.each.is_some() && self.items {
+            let message = "cannot go with `batch`: both would be read by `item:`";
+            self.problem(&format!("{key}.each"), message.to_owned());
+        }
+        let before = self.items;
+        self.items |= spec.each.is_some();
         let resource = self.resource(&format!("{key}.resource"), &spec.resource);
         let version = spec.version.as_ref().map(|parts| self.version(&format!("{key}.version"), parts));
+        self.items = before;
         let reads_item = resource.id.iter().chain(&resource.kind).any(Reference::reads_item);
         if spec.each.is_some() && !reads_item {
             self.problem(
@@ -326,15 +372,14 @@ impl Compiler {
                 "has `each`, but its resource reads no `item:`: all items would be one resource".to_owned(),
             );
         }
-        if spec.each.is_none() && reads_item {
-            self.problem(&key, "reads `item:` without `each`: name the array".to_owned());
-        }
         AlsoRule { each, resource, version }
     }
 
     fn volatile(&mut self, pointer: &str) -> Option<usize> {
         let added = if pointer.is_empty() {
             Err("would leave out the whole body".to_owned())
+        } else if self.items {
+            self.wants.item.add(pointer)
         } else {
             self.wants.body.add(pointer)
         };

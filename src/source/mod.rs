@@ -6,6 +6,7 @@
 //! its header map. On failure `verify` gives a [`Refusal`], the same outside for every reason, and `read`
 //! gives an `Unusable` with a stable code and a text that says what to do.
 
+mod batch;
 mod compile;
 mod digest;
 mod form;
@@ -89,12 +90,23 @@ pub struct Request<'a> {
 pub enum Reading {
     /// An event.
     Event(Event),
+    /// Several, in the order they stand; none at all where the array is empty.
+    Batch(Vec<Item>),
     /// A handshake: this is the answer, nothing is kept.
     Reply(ChallengeAnswer),
     /// Authentic, and not usable.
     Unusable(Unusable),
     /// Authentic, and without a body: 400.
     Empty,
+}
+
+/// One item of a batch.
+#[derive(Debug)]
+pub enum Item {
+    /// An event; its body is the item's exact bytes.
+    Event(Event),
+    /// An item that cannot be used; the others can.
+    Unusable(Unusable),
 }
 
 /// The answer to a handshake; content type `text/plain` with `nosniff`.

@@ -1,4 +1,5 @@
-//! From a verified request to an [`Event`], a handshake's answer, or an [`Unusable`] with its reason.
+//! From a verified request to an [`Event`] (or several, see `batch`), a handshake's answer, or an [`Unusable`]
+//! with its reason.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,61 +29,92 @@ const CHALLENGE_BYTES_MAX: usize = 512;
 
 type Guards = SmallVec<[Guard; 1]>;
 
+/// What becomes one event: a request, or one item of its batch.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) tenant: &'a Arc<str>,
+    /// Headers worth keeping.
+    pub(super) headers: &'a Bytes,
+    /// The raw bytes, whole.
+    pub(super) body: &'a Bytes,
+}
+
 impl Source {
-    /// Reads a request that [`Source::verify`] let pass.
+    /// Reads a request that [`Source::verify`] let pass. Each event is given an id of its own.
     #[must_use]
-    pub fn read(&self, request: &Request<'_>, verified: &Verified, id: EventId) -> Reading {
+    pub fn read(&self, request: &Request<'_>, verified: &Verified, ids: &dyn Fn() -> EventId) -> Reading {
         if request.body.is_empty() {
             return Reading::Empty;
         }
         let tenant: Arc<str> = verified.tenant.clone().unwrap_or_else(|| Arc::from(""));
-        self.try_read(request, &tenant, id).unwrap_or_else(|flaw| {
-            Reading::Unusable(Unusable {
-                id,
-                received_at_ms: request.now_ms,
-                source: self.name.clone(),
-                tenant,
-                code: flaw.code,
-                reason: flaw.reason,
-                digest: BodyDigest::of(request.body),
-                headers: self.kept(request.headers),
-                body: request.body.clone(),
-            })
-        })
+        let headers = self.kept(request.headers);
+        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body };
+        self.try_read(&whole, ids).unwrap_or_else(|flaw| Reading::Unusable(self.unusable(&whole, flaw, ids())))
     }
 
-    fn try_read(&self, request: &Request<'_>, tenant: &Arc<str>, id: EventId) -> Result<Reading, Flaw> {
+    pub(super) fn unusable(&self, part: &Part<'_>, flaw: Flaw, id: EventId) -> Unusable {
+        Unusable {
+            id,
+            received_at_ms: part.request.now_ms,
+            source: self.name.clone(),
+            tenant: part.tenant.clone(),
+            code: flaw.code,
+            reason: flaw.reason,
+            digest: BodyDigest::of(part.body),
+            headers: part.headers.clone(),
+            body: part.body.clone(),
+        }
+    }
+
+    fn try_read(&self, whole: &Part<'_>, ids: &dyn Fn() -> EventId) -> Result<Reading, Flaw> {
         let rules = &self.rules;
-        let as_form = is_form(request.headers);
+        let headers = whole.request.headers;
+        let as_form = is_form(headers);
         let wanted: &[String] = if as_form { &rules.wants.fields } else { &[] };
-        let fields = form::read(request.body, wanted).map_err(form_flaw)?;
+        let fields = form::read(whole.body, wanted).map_err(form_flaw)?;
         let text: Option<&str> = match rules.form_json {
             Some(field) if as_form => fields.get(field).and_then(Option::as_deref),
             _ if rules.wants.body.is_empty() => None,
-            _ => Some(body_text(request.body)?),
+            _ => Some(body_text(whole.body)?),
         };
         let body = pick(&rules.wants.body, text)?;
         let mut field_json: Vec<Vec<Option<&str>>> = Vec::new();
         for (field, wanted) in &rules.wants.field_json {
             field_json.push(pick(wanted, fields.get(*field).and_then(Option::as_deref))?.into_vec());
         }
-        let untyped = Found {
-            headers: request.headers,
-            raw: request.body,
+        let found = Found {
+            headers,
+            raw: whole.body,
             body: &body,
             fields: &fields,
             field_json: &field_json,
             item: &[],
             kind: "",
         };
-        if let Some(answer) = self.challenge(&untyped)? {
+        if let Some(answer) = self.challenge(&found)? {
             return Ok(Reading::Reply(answer));
         }
-        let kind = self.kind(&untyped)?;
-        let found = Found { kind: &kind, ..untyped };
-        let (tenant, known) = self.tenant(&found, tenant)?;
+        match rules.batch {
+            Some(rule) => self.batch(rule, whole, &found, ids).map(Reading::Batch),
+            None => self.event(whole, text, &body, &found, ids()).map(Reading::Event),
+        }
+    }
+
+    /// One event; `values` are those picked out of `text`, which is its body.
+    pub(super) fn event(
+        &self,
+        part: &Part<'_>,
+        text: Option<&str>,
+        values: &Values<'_>,
+        untyped: &Found<'_>,
+        id: EventId,
+    ) -> Result<Event, Flaw> {
+        let kind = self.kind(untyped)?;
+        let found = Found { kind: &kind, ..*untyped };
+        let (tenant, known) = self.tenant(&found, part.tenant)?;
         let key = self.key(&found, &tenant)?;
-        let state = rules.state(&kind);
+        let state = self.rules.state(&kind);
         let intent = self.intent(&kind, known);
         let guards = match intent {
             Intent::Apply => self.guards(state, &found, &tenant)?,
@@ -90,21 +122,21 @@ impl Source {
         };
         let deletes =
             intent == Intent::Apply && state.delete.as_ref().map_or(Ok(false), |rule| rule.applies(&found))?;
-        Ok(Reading::Event(Event {
+        Ok(Event {
             id,
-            received_at_ms: request.now_ms,
+            received_at_ms: part.request.now_ms,
             source: self.name.clone(),
             tenant,
             key,
-            digest: self.digest(request.body, text, &body),
+            digest: self.digest(part.body, text, values),
             guards,
             policy: state.policy,
             deletes,
             intent,
-            headers: self.kept(request.headers),
-            body: request.body.clone(),
+            headers: part.headers.clone(),
+            body: part.body.clone(),
             kind,
-        }))
+        })
     }
 
     fn challenge(&self, found: &Found<'_>) -> Result<Option<ChallengeAnswer>, Flaw> {
@@ -209,7 +241,7 @@ impl Source {
     ) -> Result<(), Flaw> {
         let Some(slot) = also.each else { return self.guard(guards, &also.resource, parts, found, tenant) };
         let Some(raw) = found.body.get(slot).copied().flatten().filter(|raw| *raw != "null") else { return Ok(()) };
-        let items = json::items(raw, GUARDS_MAX).ok_or_else(|| {
+        let items = json::items(raw, GUARDS_MAX).map_err(|_| {
             Flaw::new(
                 "resource-not-an-array",
                 format!("the resources of `also.each` are no array of at most {GUARDS_MAX} items: correct `also`"),
@@ -230,10 +262,12 @@ impl Source {
         found: &Found<'_>,
         tenant: &str,
     ) -> Result<(), Flaw> {
-        // an event without a resource passes unguarded
-        let Some(kind) = RESOURCE.joined(&rule.kind, found)? else { return Ok(()) };
-        let Some(id) = RESOURCE.joined(&rule.id, found)? else { return Ok(()) };
+        let kind = RESOURCE.joined(&rule.kind, found)?;
+        let id = RESOURCE.joined(&rule.id, found)?;
+        // a version that is none is a fault also where it would guard nothing
         let version = version(parts, found)?;
+        // an event without a resource passes unguarded
+        let (Some(kind), Some(id)) = (kind, id) else { return Ok(()) };
         if version.is_none() && !parts.is_empty() && self.rules.quarantine_missing_version {
             let from = parts.iter().map(|part| part.from.text.as_str()).collect::<Vec<_>>().join(", ");
             return Err(Flaw::new(
@@ -254,8 +288,8 @@ impl Source {
         Ok(())
     }
 
-    fn digest(&self, raw: &[u8], text: Option<&str>, body: &Values<'_>) -> BodyDigest {
-        let volatile = || self.rules.volatile.iter().filter_map(|&slot| body[slot]);
+    fn digest(&self, raw: &[u8], text: Option<&str>, values: &Values<'_>) -> BodyDigest {
+        let volatile = || self.rules.volatile.iter().filter_map(|&slot| values[slot]);
         match text {
             Some(text) if volatile().next().is_some() => digest::without(text, volatile()),
             _ => BodyDigest::of(raw),
@@ -296,7 +330,7 @@ fn body_text(body: &[u8]) -> Result<&str, Flaw> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-fn json_flaw(fault: JsonFault) -> Flaw {
+pub(super) fn json_flaw(fault: JsonFault) -> Flaw {
     match fault {
         JsonFault::NotJson(error) => Flaw::new("body-not-json", format!("the body is not JSON: {error}")),
         JsonFault::Duplicate(name) => Flaw::new(

@@ -3,12 +3,12 @@
 //! | reference | text |
 //! | --- | --- |
 //! | `body:/pointer` | JSON pointer into the body, or into the form field `form_json` |
-//! | `item:/pointer` | JSON pointer into the current item of `also.each` |
+//! | `item:/pointer` | JSON pointer into the current item of `batch` or of `also.each` |
 //! | `form:field` | a field of a form |
 //! | `form:field:/pointer` | JSON pointer into a form field |
 //! | `header:name` | a header |
 //! | `literal:text` | the text itself |
-//! | `raw:sha256` | hexadecimal SHA-256 of the body |
+//! | `raw:sha256` | hexadecimal SHA-256 of the body; in a batch, of the item |
 //! | `type` | the event type; `type:stem` up to its last `.` or `/` |
 
 use std::borrow::Cow;
@@ -89,8 +89,8 @@ impl Wants {
     fn place(&mut self, text: &str) -> Result<Place, String> {
         let unknown = || {
             format!(
-                "has {text:?}, which is no reference: use body:/pointer, header:name, form:field, literal:text, \
-                 raw:sha256 or type"
+                "has {text:?}, which is no reference: use body:/pointer, item:/pointer, header:name, form:field, \
+                 literal:text, raw:sha256 or type"
             )
         };
         match text.split_once(':') {
@@ -156,6 +156,11 @@ impl Reference {
     /// Whether it reads the current item.
     pub(super) fn reads_item(&self) -> bool {
         self.places.iter().any(|place| matches!(place, Place::Item(_)))
+    }
+
+    /// Whether it can differ between the items of one batch.
+    pub(super) fn tells_items_apart(&self) -> bool {
+        self.places.iter().any(|place| matches!(place, Place::Item(_) | Place::RawSha256))
     }
 
     /// Whether it reads the event type, which is not known while the type itself is read.

@@ -27,6 +27,7 @@ pub(super) struct Flaw {
 pub(super) struct Rules {
     pub(super) wants: Wants,
     pub(super) form_json: Option<usize>,
+    pub(super) batch: Option<BatchRule>,
     pub(super) key: Vec<Reference>,
     pub(super) kind: Vec<Reference>,
     pub(super) tenant: TenantRule,
@@ -37,10 +38,19 @@ pub(super) struct Rules {
     pub(super) types: Option<Patterns>,
     pub(super) pings: Patterns,
     pub(super) quarantine_missing_version: bool,
-    /// Slots of the volatile members.
+    /// Slots of the volatile members: in the body, or of a batch in each item.
     pub(super) volatile: Vec<usize>,
     pub(super) challenge: Option<ChallengeRule>,
     pub(super) kept: Vec<HeaderName>,
+}
+
+/// Where the events of one request stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchRule {
+    /// Slot of the array.
+    pub(super) slot: usize,
+    /// The most items.
+    pub(super) items_max: usize,
 }
 
 #[derive(Debug)]

@@ -97,6 +97,11 @@ pub(crate) struct Expect {
     /// One for each arrival; null: no verdict is expected.
     #[serde(default)]
     pub(crate) verdicts: Vec<Option<String>>,
+    /// Of batches: the verdicts of each one's items.
+    #[serde(default)]
+    pub(crate) items: Vec<Vec<String>>,
+    /// How often each request in quarantine came, the newest first.
+    pub(crate) quarantined_times: Option<Vec<i64>>,
     /// Where the order among copies is free.
     #[serde(default)]
     pub(crate) verdict_counts: BTreeMap<String, usize>,

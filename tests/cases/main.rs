@@ -86,6 +86,7 @@ cases! {
     times_are_compared_as_instants: "B40";
     numbers_given_as_text_are_compared_as_numbers: "B42";
     ids_beyond_53_bits_stay_apart: "B44";
+    one_bad_item_does_not_sink_its_neighbours: "B54";
     while_the_store_is_away_the_answer_is_503: "B56";
     an_event_of_an_unknown_owner_is_answered_and_found: "B57";
     unknown_types_and_new_fields_are_no_reason_to_refuse: "B60";

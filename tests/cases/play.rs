@@ -183,6 +183,12 @@ fn judge_answers(case: &Case, played: &Played, what: &str) {
             assert_eq!(answer.json()["tie"] == true, tie, "{what}: ties are said");
         }
     }
+    for (answer, expected) in played.answers.iter().zip(&case.expect.items) {
+        let answer = answer.json();
+        let items = answer["items"].as_array().expect("the items of a batch");
+        let verdicts: Vec<_> = items.iter().map(|item| item["status"].as_str().unwrap_or_default()).collect();
+        assert_eq!(&verdicts, expected, "{what}");
+    }
     if !case.expect.verdict_counts.is_empty() {
         assert_eq!(counts, case.expect.verdict_counts, "{what}");
     }
@@ -210,6 +216,10 @@ fn judge_events(case: &Case, played: &Played, what: &str) {
     }
     for key in &case.expect.applied_includes {
         assert!(applied.contains(key), "{what}: {key} among {applied:?}");
+    }
+    if let Some(expected) = &case.expect.quarantined_times {
+        let times: Vec<_> = played.quarantined.iter().map(|row| row.times).collect();
+        assert_eq!(&times, expected, "{what}: counted, and not kept twice");
     }
     let kept: Vec<_> =
         played.events.iter().map(|event| hex::encode(Sha256::digest(&played.bodies[&event.id.to_string()]))).collect();

@@ -84,7 +84,7 @@ impl Sent {
 
     pub(crate) fn read(&self, source: &Source) -> Reading {
         let verified = self.verify(source).expect("a signed request");
-        source.read(&self.request(), &verified, EventId(Uuid::nil()))
+        source.read(&self.request(), &verified, &|| EventId(Uuid::nil()))
     }
 
     pub(crate) fn event(&self, source: &Source) -> Event {

@@ -111,7 +111,7 @@ proptest! {
         let kind = if form { "application/x-www-form-urlencoded" } else { "application/json" };
         let sent = Sent::new(&[("content-type", kind)], body).signed(source, "id-1", "thing.updated");
         let verified = sent.verify(source).expect("a signed request");
-        let _ = source.read(&sent.request(), &verified, EventId(Uuid::nil()));
+        let _ = source.read(&sent.request(), &verified, &|| EventId(Uuid::nil()));
     }
 }
 

@@ -73,6 +73,7 @@ fn an_event_without_a_resource_passes_unguarded_and_one_without_a_version_follow
     assert_eq!(sent(&source, r#"{"id":"e","data":{"id":"i"}}"#).event(&source).guards[0].version, None);
     assert_eq!(sent(&source, r#"{"id":"e","data":{"id":" "}}"#).unusable(&source).code, "resource-blank");
     assert_eq!(sent(&source, r#"{"id":"e","v":1.5,"data":{"id":"i"}}"#).unusable(&source).code, "version-malformed");
+    assert_eq!(sent(&source, r#"{"id":"e","v":"oops"}"#).unusable(&source).code, "version-malformed");
     let strict = plain(&format!("on_missing_version = 'quarantine'\n{RULES}"));
     assert_eq!(sent(&strict, r#"{"id":"e","data":{"id":"i"}}"#).unusable(&strict).code, "version-missing");
 }

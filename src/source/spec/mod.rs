@@ -32,6 +32,12 @@ pub struct SourceSpec {
     /// How the sender proves who it is. There is no way to leave this out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySpec>,
+    /// `body:` or `body:/pointer` of an array whose items are events of their own, read by `item:` references.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
+    /// The most items of one batch; 1,000 when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_items: Option<u32>,
     /// Parts of the idempotency key; each a reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Texts>,

@@ -1,0 +1,160 @@
+//! One request with several events.
+
+use bytes::Bytes;
+use tidegate::source::{Item, Reading, Source};
+use tidegate_actors::rules::event::{Event, EventId, Unusable};
+use uuid::Uuid;
+
+use super::common::{SECRET, Sent, plain, secret, sent, try_source};
+
+const RULES: &str = "key = 'item:/id'\ntype = 'item:/type'\n\
+                     resource = { type = 'literal:item', id = ['body:/account', 'item:/data/id'] }\n\
+                     version = [{ from = 'item:/v', as = 'integer' }]";
+
+fn items_of(sent: &Sent, source: &Source) -> Vec<Item> {
+    match sent.read(source) {
+        Reading::Batch(items) => items,
+        other => panic!("no batch: {other:?}"),
+    }
+}
+
+fn items(source: &Source, body: &str) -> Vec<Item> {
+    items_of(&sent(source, body), source)
+}
+
+fn event(item: &Item) -> &Event {
+    match item {
+        Item::Event(event) => event,
+        Item::Unusable(unusable) => panic!("unusable: {unusable:?}"),
+    }
+}
+
+fn unusable(item: &Item) -> &Unusable {
+    match item {
+        Item::Event(event) => panic!("an event: {event:?}"),
+        Item::Unusable(unusable) => unusable,
+    }
+}
+
+#[test]
+fn each_item_is_an_event_whose_body_is_the_exact_bytes_of_the_item() {
+    let source = plain(&format!("batch = 'body:/events'\n{RULES}"));
+    let body = "\u{feff}{\"account\": 7, \"events\" : [ {\"id\":\"e1\",\"v\":1.0e0 ,\"v\":1} , {\"id\": \"e2\",\"type\":\"b\",\"v\": 12345678901234567890,\"data\":{\"id\":\"x\\u00e9\"}}\n]}";
+    let whole = Sent::new(&[("content-type", "application/json")], body).signed(&source, "", "");
+    let items = items_of(&whole, &source);
+    assert_eq!(unusable(&items[0]).code, "body-duplicate-key");
+    let second = event(&items[1]);
+    assert_eq!(second.body, r#"{"id": "e2","type":"b","v": 12345678901234567890,"data":{"id":"x\u00e9"}}"#.as_bytes());
+    let (from, to) = (whole.body.as_ptr() as usize, whole.body.as_ptr() as usize + whole.body.len());
+    assert!((from..to).contains(&(second.body.as_ptr() as usize)), "a slice of what was verified, and no copy");
+    assert_eq!((second.key.text.as_str(), second.kind.as_str()), ("e2", "b"));
+    assert_eq!(second.guards[0].resource.id, "7/xé", "body: is read from the whole, item: from the item");
+    assert_eq!(second.headers, r#"{"content-type":"application/json"}"#.as_bytes());
+}
+
+#[test]
+fn items_come_in_their_order_each_under_an_id_of_its_own() {
+    let source = plain(&format!("batch = 'body:'\n{RULES}"));
+    let body = r#"[{"id":"b","v":2},{"id":"a","v":1},{"id":"b","v":2}]"#;
+    let request = sent(&source, body);
+    let verified = request.verify(&source).expect("a signed request");
+    let next = std::cell::Cell::new(0);
+    let ids = || {
+        next.set(next.get() + 1);
+        EventId(Uuid::from_u128(next.get()))
+    };
+    let Reading::Batch(items) = source.read(&request.request(), &verified, &ids) else { panic!("no batch") };
+    let read: Vec<_> = items.iter().map(event).map(|event| (event.key.text.as_str(), event.id.0.as_u128())).collect();
+    assert_eq!(read, [("b", 1), ("a", 2), ("b", 3)], "a key twice is judged by the store: the first wins");
+}
+
+#[test]
+fn a_bad_item_names_its_place_and_costs_its_neighbours_nothing() {
+    let source = plain(&format!("batch = 'body:'\n{RULES}"));
+    let items =
+        items(&source, r#"[{"id":"a","v":1},{"id":"b","v":"oops","data":{"id":1}},7,{"id":" "},{"id":"c","v":1}]"#);
+    assert_eq!((event(&items[0]).key.text.as_str(), event(&items[4]).key.text.as_str()), ("a", "c"));
+    for (index, code, body) in [(2, "key-missing", "7"), (3, "key-blank", r#"{"id":" "}"#)] {
+        let bad = unusable(&items[index]);
+        assert_eq!((bad.code, &*bad.body), (code, body.as_bytes()));
+        assert!(bad.reason.starts_with(&format!("item {index} of the batch, counted from 0: ")), "{}", bad.reason);
+    }
+}
+
+#[test]
+fn an_empty_array_is_an_empty_batch_and_whatever_is_no_array_is_unusable_as_a_whole() {
+    let source = plain(&format!("batch = 'body:/events'\nbatch_items = 3\n{RULES}"));
+    assert!(items(&source, r#"{"events":[ ]}"#).is_empty());
+    for (body, code) in [
+        (r#"{"events":{"id":"a"}}"#, "batch-not-an-array"),
+        (r#"{"events":null}"#, "batch-not-an-array"),
+        (r#"{"event":[]}"#, "batch-missing"),
+        ("[]", "batch-missing"),
+        (r#"{"events":[1,2,3,4]}"#, "batch-too-large"),
+        (r#"{"events":[1,2,3}"#, "body-not-json"),
+        (r#"{"events":[],"events":[]}"#, "body-duplicate-key"),
+    ] {
+        let unusable = sent(&source, body).unusable(&source);
+        assert_eq!((unusable.code, &*unusable.body), (code, body.as_bytes()));
+    }
+    assert_eq!(items(&source, r#"{"events":[1,2,3]}"#).len(), 3);
+}
+
+#[test]
+fn a_batch_has_a_thousand_items_unless_the_source_says_otherwise() {
+    let source = plain(&format!("batch = 'body:'\n{RULES}"));
+    let body = |count: usize| format!("[{}]", vec!["0"; count].join(","));
+    assert_eq!(items(&source, &body(1000)).len(), 1000);
+    assert_eq!(sent(&source, &body(1001)).unusable(&source).code, "batch-too-large");
+}
+
+#[test]
+fn digests_and_hashes_are_of_the_item_alone() {
+    let rules = "batch = 'body:/events'\nkey = 'raw:sha256'\ndigest_without = ['/sent']";
+    let source = plain(rules);
+    let of = |body: &str| {
+        let items = items(&source, body);
+        let event = event(&items[0]);
+        (event.key.text.clone(), event.digest)
+    };
+    let alone = of(r#"{"events":[{"a":1,"sent":5}]}"#);
+    assert_eq!(of(r#"{"at":9,"events":[{"a":1,"sent":5},{"b":2}]}"#), alone, "the neighbours do not count");
+    let later = of(r#"{"events":[{"a":1,"sent":6}]}"#);
+    assert_ne!(later.0, alone.0);
+    assert_eq!(later.1, alone.1, "a volatile member of the item does not count either");
+}
+
+#[test]
+fn a_handshake_is_looked_for_in_the_whole_body_before_its_items_are() {
+    let source = plain(&format!(
+        "batch = 'body:'\n{RULES}\nchallenge = {{ from = 'body:/0/type', equals = 'validate', echo = 'body:/0/code' }}"
+    ));
+    let Reading::Reply(answer) = sent(&source, r#"[{"type":"validate","code":"c0de"}]"#).read(&source) else {
+        panic!("no reply")
+    };
+    assert_eq!(answer.body, Bytes::from_static(b"c0de"));
+}
+
+#[test]
+fn a_batch_that_cannot_work_is_refused_at_load() {
+    let verify = "verify = { scheme = 'hmac-sha256', header = 'x-signature' }";
+    for (text, message) in [
+        ("key = 'body:/id'\nbatch = 'body:'", "`key` reads nothing of the item"),
+        ("key = 'item:/id'", "`key` reads `item:`, and there are no items"),
+        ("key = 'body:/id'\nresource = { type = 'literal:a', id = 'item:/b' }", "`resource.id` reads `item:`"),
+        ("key = 'item:/id'\nbatch = 'item:/x'", "`batch` must be \"body:\" or \"body:/pointer\""),
+        ("key = 'item:/id'\nbatch = 'body:x'", "`batch` has the JSON pointer \"x\""),
+        ("key = 'item:/id'\nbatch = 'body:'\nbatch_items = 0", "`batch_items` must be 1 to 10000, got 0"),
+        ("key = 'item:/id'\nbatch = 'body:'\nbatch_items = 10001", "`batch_items` must be 1 to 10000, got 10001"),
+        ("key = 'body:/id'\nbatch_items = 5", "`batch_items` is set without `batch`"),
+        ("key = 'item:/id'\nbatch = 'body:'\nform_json = 'payload'", "`batch` goes with JSON bodies"),
+        (
+            "key = 'item:/id'\nbatch = 'body:'\nalso = [{ each = 'body:/a', resource = { type = 'literal:a', id = 'item:/b' } }]",
+            "`also[0].each` cannot go with `batch`",
+        ),
+    ] {
+        let problems = try_source(&format!("{verify}\n{text}"), &[secret(SECRET)]).expect_err("problems");
+        let found = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(found.contains(message), "{text}: {found}");
+    }
+}
