@@ -14,10 +14,12 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use prometheus_client::registry::Registry;
 use smallvec::smallvec;
 use tidegate_actors::memory::MemoryCache;
-use tidegate_actors::ports::{Clock, Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{
+    Claimed, Clock, Committed, FetchClaim, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits,
+};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
-use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::key::{BodyDigest, Key, ResourceHash};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
 use tidegate_actors::{Engine, EngineSettings, Ports};
 use tokio::sync::{mpsc, oneshot};
@@ -43,6 +45,22 @@ impl Store for Nothing {
         Ok(Pulse { now_ms: 0, incarnation: Incarnation(Uuid::nil()) })
     }
 
+    async fn settle_due(&self, _limit: u32) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
+    }
+
+    async fn release(&self, _resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        Ok(None)
+    }
+
+    async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
+        Ok(Claimed::default())
+    }
+
+    async fn fetch_failed(&self, _: &FetchClaim, _: &str, _: Option<i64>) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
+    }
+
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
         Ok(Upkeep::default())
     }
@@ -59,7 +77,7 @@ impl Session for Nothing {
             tokio::time::sleep(time).await;
         }
         let outcomes = batch.iter().map(|_| Outcome::Applied { tie: false }).collect();
-        Ok(Committed { outcomes, incarnation: Incarnation(Uuid::nil()) })
+        Ok(Committed { outcomes, incarnation: Incarnation(Uuid::nil()), waits: Waits::default() })
     }
 
     async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {
@@ -107,7 +125,11 @@ impl Events {
             digest: BodyDigest([0; 16]),
             kind: "order.updated".to_owned(),
             guards: smallvec![Guard { resource, version: Some(Version::integer(&key).expect("a number")) }],
-            policy: Policy::Newest { tie: Tie::Keep },
+            order: Arc::new(Order::plain(Policy::Newest { tie: Tie::Keep })),
+            step: None,
+            patch: None,
+            effect_key: None,
+            fetched: None,
             deletes: false,
             intent: Intent::Apply,
             headers: Bytes::from_static(b"{}"),

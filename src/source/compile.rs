@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix_web::http::header::HeaderName;
 use bytes::Bytes;
 use secrecy::ExposeSecret as _;
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::{Precision, VERSION_PARTS_MAX};
 
 use super::pattern::Patterns;
@@ -276,7 +276,7 @@ impl Compiler {
             version.or(spec.version.as_ref()).map_or_else(Vec::new, |parts| self.version(&version_key, parts));
         let policy = self.policy(&order_key, order.or(spec.order).unwrap_or_default(), &version, narrow.is_some());
         let delete = delete.or(spec.delete.as_ref()).and_then(|delete| self.delete(&delete_key, delete));
-        StateRule { resource, version, policy, delete }
+        StateRule { resource, version, order: Arc::new(Order::plain(policy)), delete }
     }
 
     fn resource(&mut self, key: &str, spec: &ResourceSpec) -> ResourceRule {

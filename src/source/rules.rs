@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actix_web::http::header::HeaderName;
-use tidegate_actors::rules::order::Policy;
+use tidegate_actors::rules::order::Order;
 use tidegate_actors::rules::version::{EpochUnit, Part, Precision, Version, VersionError};
 
 use super::pattern::Patterns;
@@ -65,7 +65,7 @@ pub(super) enum TenantRule {
 pub(super) struct StateRule {
     pub(super) resource: Option<ResourceRule>,
     pub(super) version: Vec<VersionPart>,
-    pub(super) policy: Policy,
+    pub(super) order: Arc<Order>,
     pub(super) delete: Option<DeleteRule>,
 }
 

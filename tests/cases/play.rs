@@ -237,7 +237,8 @@ fn judge_resource(name: &str, expected: &FinalState, played: &Played, what: &str
     if let Some(version) = &expected.version {
         assert_eq!(row.version.as_deref().map(plain_version), Some(plain_version(&text(version))), "{what}: {name}");
     }
-    let body: Value = serde_json::from_slice(&played.bodies[&row.event.to_string()]).unwrap_or_default();
+    let body: Value =
+        serde_json::from_slice(&played.bodies[&row.event.expect("a state").to_string()]).unwrap_or_default();
     for (field, value) in &expected.data {
         assert_eq!(&body["data"][field], value, "{what}: {name}: {field}");
     }

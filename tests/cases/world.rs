@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use async_trait::async_trait;
 use tidegate::app::Backends;
 use tidegate::clock::SystemClock;
-use tidegate_actors::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Claimed, Clock, Committed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::event::{Event, EventId, Unusable};
+use tidegate_actors::rules::key::ResourceHash;
 
 /// What the case decides about its world.
 #[derive(Clone, Default)]
@@ -74,6 +75,22 @@ impl Store for WorldStore {
         self.world.check()?;
         let pulse = self.inner.pulse().await?;
         Ok(Pulse { now_ms: self.world.now_ms.load(Ordering::SeqCst), ..pulse })
+    }
+
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        self.inner.settle_due(limit).await
+    }
+
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.inner.release(resource).await
+    }
+
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.inner.claim_fetches(limit, lease_ms).await
+    }
+
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        self.inner.fetch_failed(claim, why, retry_in_ms).await
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {

@@ -11,7 +11,7 @@ use tidegate::store::{self, StoreSettings};
 use tidegate_actors::ports::{Clock as _, Store};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Intent, Resource, Unusable};
 use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
 
 use super::{ended, folder, stderr, stdout, tidegate};
@@ -32,7 +32,11 @@ fn event(clock: &SystemClock, key: &str, version: &str, body: &'static [u8]) -> 
             resource: Resource::new("demo", "", "contact".to_owned(), "c\u{202e}1".to_owned()),
             version: Some(Version::integer(version).expect("a version")),
         }],
-        policy: Policy::Newest { tie: Tie::Keep },
+        order: Arc::new(Order::plain(Policy::Newest { tie: Tie::Keep })),
+        step: None,
+        patch: None,
+        effect_key: None,
+        fetched: None,
         deletes: false,
         intent: Intent::Apply,
         headers: Bytes::from_static(b"{\"webhook-id\":\"m1\"}"),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate::app::Backends;
-use tidegate_actors::ports::{Committed, Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Claimed, Committed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::event::{Event, EventId, Unusable};
+use tidegate_actors::rules::key::ResourceHash;
 use tokio::sync::Semaphore;
 
 use crate::support::gate::{Gate, SOURCES, until};
@@ -85,6 +86,22 @@ impl Store for Moody {
             pulse.now_ms += 3_600_000;
         }
         Ok(pulse)
+    }
+
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        self.inner.settle_due(limit).await
+    }
+
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.inner.release(resource).await
+    }
+
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.inner.claim_fetches(limit, lease_ms).await
+    }
+
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        self.inner.fetch_failed(claim, why, retry_in_ms).await
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {

@@ -84,7 +84,7 @@ fn every_payload_is_applied_with_its_key_type_resource_and_version(place: Place)
             continue;
         };
         assert_eq!((&resource.kind, &resource.id), row.resource.as_ref().map(|(kind, id)| (kind, id)).unwrap());
-        assert_eq!((&resource.version, resource.event, resource.applied), (&row.version, row.id, 1));
+        assert_eq!((&resource.version, resource.event, resource.applied), (&row.version, Some(row.id), 1));
         assert_eq!(Value::Bool(resource.deleted), sample.expect["deletes"], "{}", sample.file);
     }
 }

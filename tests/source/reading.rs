@@ -49,7 +49,7 @@ fn numbers_above_two_to_the_53_keep_all_digits() {
     let event = sent(&source, r#"{"id":"e","v":640000000000000003,"data":{"id":640000000000000001}}"#).event(&source);
     assert_eq!(event.guards[0].resource.id, "640000000000000001");
     assert_eq!(event.guards[0].version.as_ref().map(|version| version.text()), Some("640000000000000003"));
-    assert_eq!(event.policy, Policy::Newest { tie: Tie::Keep });
+    assert_eq!(event.order.policy, Policy::Newest { tie: Tie::Keep });
 }
 
 #[test]

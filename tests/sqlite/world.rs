@@ -1,6 +1,7 @@
 //! A database in a folder of its own, and events to put into it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tidegate::store::{OpenError, StoreSettings};
 use tidegate_actors::ports::{Outcome, Store as _};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Intent, Resource};
 use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
 use uuid::Uuid;
 
@@ -94,7 +95,11 @@ pub(crate) fn event(key: &str, resource: &str, version: u64, received_at_ms: i64
         digest: BodyDigest::of(body),
         kind: "order.updated".into(),
         guards: [Guard { resource, version }].into_iter().collect(),
-        policy: Policy::Newest { tie: Tie::Keep },
+        order: Arc::new(Order::plain(Policy::Newest { tie: Tie::Keep })),
+        step: None,
+        patch: None,
+        effect_key: None,
+        fetched: None,
         deletes: false,
         intent: Intent::Apply,
         headers: "{}".into(),

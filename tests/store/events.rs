@@ -1,12 +1,14 @@
 //! Events for the cases, made by a few words.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tidegate::clock::SystemClock;
 use tidegate_actors::ports::{Clock as _, Outcome};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource};
 use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
 use uuid::Uuid;
 
@@ -42,7 +44,11 @@ pub(crate) fn event_of(source: &str, tenant: &str, key: &str) -> Event {
         digest: BodyDigest::of(&body),
         kind: "order.updated".to_owned(),
         guards: SmallVec::new(),
-        policy: Policy::Newest { tie: Tie::Keep },
+        order: Arc::new(Order::plain(Policy::Newest { tie: Tie::Keep })),
+        step: None,
+        patch: None,
+        effect_key: None,
+        fetched: None,
         deletes: false,
         intent: Intent::Apply,
         headers: Bytes::from_static(b"{}"),
@@ -97,12 +103,12 @@ impl Words for Event {
     }
 
     fn ties_apply(mut self) -> Self {
-        self.policy = Policy::Newest { tie: Tie::Apply };
+        self.order = Arc::new(Order::plain(Policy::Newest { tie: Tie::Apply }));
         self
     }
 
     fn arrival(mut self) -> Self {
-        self.policy = Policy::Arrival;
+        self.order = Arc::new(Order::plain(Policy::Arrival));
         self
     }
 

@@ -4,18 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use tidegate_actors::ports::Outcome;
 use tidegate_actors::rules::event::{Event, EventId, Intent};
+use tidegate_actors::rules::judge::{Item, Judgement, Push, State, judge};
 use tidegate_actors::rules::key::{BodyDigest, KeyHash, ResourceHash};
-use tidegate_actors::rules::order::{Candidate, Decision, decide_resource};
-use tidegate_actors::rules::version::Version;
-
-/// A resource as the model has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) version: Option<Version>,
-    pub(crate) event: EventId,
-    pub(crate) deleted: bool,
-    pub(crate) applied: i64,
-}
 
 /// What a right store would hold.
 #[derive(Default)]
@@ -51,33 +41,20 @@ impl Model {
     }
 
     fn decide(&mut self, batch: &[Event], hash: ResourceHash, group: &[(usize, usize)], outcomes: &mut [Outcome]) {
-        let candidates: Vec<Candidate<'_>> = group
-            .iter()
-            .map(|&(index, at)| Candidate {
-                policy: batch[index].policy,
-                version: batch[index].guards[at].version.as_ref(),
-            })
-            .collect();
-        let before = self.states.get(&hash).cloned();
-        let stored = before.as_ref().and_then(|state| state.version.as_ref());
-        let decided = decide_resource(stored, &candidates);
-        for (&(index, at), decision) in group.iter().zip(&decided.decisions) {
+        let items: Vec<Item<'_>> = group.iter().map(|&(index, at)| batch[index].item(at)).collect();
+        let before = self.states.get(&hash).cloned().unwrap_or_default();
+        let judged = judge(before.clone(), &items, 0, Push::None).expect("room for it");
+        for (&(index, at), judgement) in group.iter().zip(&judged.judgements) {
             if at == 0 {
-                outcomes[index] = match *decision {
-                    Decision::Apply { tie } => Outcome::Applied { tie },
-                    Decision::Stale { tie } => Outcome::Stale { tie },
+                outcomes[index] = match judgement {
+                    Judgement::Applied { tie, .. } => Outcome::Applied { tie: *tie },
+                    Judgement::Stale { tie, .. } => Outcome::Stale { tie: *tie },
+                    Judgement::Held(_) | Judgement::Expired { .. } => Outcome::Held,
                 };
             }
         }
-        let Some(winner) = decided.state else { return };
-        let event = &batch[group[winner].0];
-        let more = decided.decisions.iter().filter(|decision| matches!(decision, Decision::Apply { .. })).count();
-        let state = State {
-            version: decided.version.cloned(),
-            event: event.id,
-            deleted: event.deletes,
-            applied: before.as_ref().map_or(0, |state| state.applied) + i64::try_from(more).expect("few events"),
-        };
-        self.states.insert(hash, state);
+        if judged.state != before {
+            self.states.insert(hash, judged.state);
+        }
     }
 }

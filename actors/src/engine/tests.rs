@@ -16,7 +16,7 @@ use crate::memory::{MemoryCache, MemoryStore};
 use crate::ports::Clock;
 use crate::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Verdict};
 use crate::rules::key::{BodyDigest, Key};
-use crate::rules::order::Policy;
+use crate::rules::order::{Order, Policy};
 use crate::supervise::planned::panic_in;
 
 #[derive(Default)]
@@ -65,7 +65,11 @@ impl World {
                 resource: Resource::new("shop", "", "order".to_owned(), resource.to_owned()),
                 version: None,
             }],
-            policy: Policy::Arrival,
+            order: Arc::new(Order::plain(Policy::Arrival)),
+            step: None,
+            patch: None,
+            effect_key: None,
+            fetched: None,
             deletes: false,
             intent: Intent::Apply,
             headers: Bytes::new(),

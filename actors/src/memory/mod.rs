@@ -1,5 +1,5 @@
 //! The ports in memory: a store, its reader and a key cache with the meaning of the real ones, for tests.
-//! Decides by [`crate::rules::order::decide_resource`], like every store.
+//! Does what [`crate::rules::plan`] says, like every store.
 //!
 //! Owns everything in one lock that is never held across an await. Promises the semantics of the traits, and
 //! the faults of its [`Faults`] when asked for them. Forgets everything with the process.
@@ -8,6 +8,7 @@ mod cache;
 mod faults;
 mod reader;
 mod state;
+mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,8 +18,9 @@ use async_trait::async_trait;
 pub use self::cache::{CacheFault, MemoryCache};
 pub use self::faults::{Fault, Faults};
 use self::state::State;
-use crate::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
+use crate::ports::{Claimed, Clock, Committed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use crate::rules::event::{Event, EventId, Incarnation, Unusable};
+use crate::rules::key::ResourceHash;
 
 /// What the settings of a gate say where they say nothing: 35 days.
 const KEEP: Duration = Duration::from_secs(35 * 86_400);
@@ -88,6 +90,30 @@ impl Store for MemoryStore {
         Ok(Pulse { now_ms: self.shared.clock.now_ms(), incarnation: self.state().incarnation })
     }
 
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        self.faults().reach()?;
+        let now_ms = self.shared.clock.now_ms();
+        self.state().settle_due(now_ms, limit as usize)
+    }
+
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.faults().reach()?;
+        let now_ms = self.shared.clock.now_ms();
+        self.state().release(resource, now_ms)
+    }
+
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.faults().reach()?;
+        let now_ms = self.shared.clock.now_ms();
+        Ok(self.state().claim_fetches(now_ms, limit as usize, lease_ms))
+    }
+
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        self.faults().reach()?;
+        let now_ms = self.shared.clock.now_ms();
+        self.state().fetch_failed(claim, why, retry_in_ms, now_ms)
+    }
+
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
         self.faults().reach()?;
         let now_ms = self.shared.clock.now_ms();
@@ -112,7 +138,8 @@ impl Session for MemorySession {
     async fn commit(&mut self, batch: &[Event]) -> Result<Committed, StoreError> {
         let faults = self.store.faults();
         let fault = faults.commit(batch).await?;
-        let committed = self.store.state().commit(batch);
+        let now_ms = self.store.shared.clock.now_ms();
+        let committed = self.store.state().commit(batch, now_ms)?;
         match fault {
             Some(Fault::LostAnswer) => Err(StoreError::Unknown("the connection broke during the commit".to_owned())),
             _ => Ok(committed),

@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::MemoryStore;
 use crate::ports::{
-    Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow, StoreError,
+    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
+    ResourceRow, StoreError,
 };
 use crate::rules::event::{EventId, Verdict};
 use crate::rules::key::ResourceHash;
@@ -42,14 +43,30 @@ impl Reader for MemoryStore {
         self.faults().reach()?;
         let state = self.state();
         let after = after.map(|after| ResourceHash(*after.as_bytes()));
-        let rows = state.resources.values().map(|stored| &stored.row);
+        let rows = state.resources.iter().map(|(hash, stored)| stored.row(*hash));
         let rows = rows.filter(|row| after.is_none_or(|after| row.hash > after) && matches_resource(filter, row));
-        Ok(page(rows.cloned(), limit, |row| Uuid::from_bytes(row.hash.0)))
+        Ok(page(rows, limit, |row| Uuid::from_bytes(row.hash.0)))
     }
 
     async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError> {
         self.faults().reach()?;
-        Ok(self.state().resources.get(&hash).map(|stored| stored.row.clone()))
+        Ok(self.state().resources.get(&hash).map(|stored| stored.row(hash)))
+    }
+
+    async fn held(&self, filter: &HeldFilter, after: Option<Uuid>, limit: u32) -> Result<Page<HeldRow>, StoreError> {
+        self.faults().reach()?;
+        let state = self.state();
+        let rows = state.held_rows().filter(|(hash, row)| {
+            filter.of.is_none_or(|of| of == *hash)
+                && filter.source.as_ref().is_none_or(|source| *source == row.source)
+                && after.is_none_or(|after| row.event.0 > after)
+        });
+        Ok(page(rows.map(|(_, row)| row), limit, |row| row.event.0))
+    }
+
+    async fn fetch(&self, resource: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
+        self.faults().reach()?;
+        Ok(self.state().fetches.get(&resource).map(super::waiting::Fetch::row))
     }
 
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
@@ -76,6 +93,8 @@ impl Reader for MemoryStore {
             events: Verdict::ALL.map(|verdict| (verdict, of(verdict))).to_vec(),
             keys: state.keys() as i64,
             resources: state.resources.len() as i64,
+            held: state.held.len() as i64,
+            fetches: state.fetches.values().filter(|fetch| fetch.is_open()).count() as i64,
         })
     }
 }
@@ -85,10 +104,15 @@ fn without_bytes(row: &EventRow) -> EventRow {
 }
 
 fn matches_event(filter: &EventFilter, row: &EventRow) -> bool {
+    let hash = |row: &EventRow| {
+        let (kind, id) = row.resource.as_ref()?;
+        Some(ResourceHash::of(&row.source, &row.tenant, kind, id))
+    };
     filter.source.as_ref().is_none_or(|source| *source == row.source)
         && filter.verdict.is_none_or(|verdict| verdict == row.verdict)
         && filter.key.as_ref().is_none_or(|key| *key == row.key)
         && (filter.resource.is_none() || filter.resource == row.resource)
+        && (filter.of.is_none() || filter.of == hash(row))
 }
 
 fn matches_resource(filter: &ResourceFilter, row: &ResourceRow) -> bool {

@@ -4,20 +4,25 @@ use std::collections::{BTreeMap, HashMap};
 
 use uuid::Uuid;
 
-use crate::ports::{Committed, EventRow, Outcome, QuarantineRow, ResourceRow};
-use crate::rules::event::{Event, EventId, Incarnation, Intent, Unusable, Verdict};
+use super::waiting::{Fetch, HeldEvent};
+use crate::ports::{Committed, EventRow, Outcome, QuarantineRow, ResourceRow, StoreError, Waits};
+use crate::rules::claim::{Claim, meet};
+use crate::rules::event::{Event, EventId, Incarnation, Unusable, Verdict};
+use crate::rules::fields::Fields;
+use crate::rules::judge::{self, Push};
 use crate::rules::key::{BodyDigest, KeyHash, ResourceHash};
-use crate::rules::order::{Candidate, Decision, decide_resource};
-use crate::rules::version::Version;
+use crate::rules::plan::{Recorded, plan, resources};
 
 pub(super) struct State {
     pub(super) incarnation: Incarnation,
     /// A ring by time: `slot` takes claims, the others are only probed.
-    keys: [HashMap<KeyHash, (EventId, BodyDigest)>; 3],
+    keys: [HashMap<KeyHash, Claim>; 3],
     slot: usize,
     slot_since_ms: i64,
     pub(super) events: BTreeMap<Uuid, EventRow>,
     pub(super) resources: BTreeMap<ResourceHash, Stored>,
+    pub(super) held: BTreeMap<Uuid, HeldEvent>,
+    pub(super) fetches: BTreeMap<ResourceHash, Fetch>,
     pub(super) quarantine: BTreeMap<Uuid, QuarantineRow>,
     quarantined: HashMap<SameBytes, EventId>,
     /// Conflicts kept aside: the event that has the key, and the other bytes.
@@ -27,10 +32,36 @@ pub(super) struct State {
 /// What makes two unusable requests the same: source, tenant, bytes.
 type SameBytes = (String, String, BodyDigest);
 
-/// A resource with its exact version.
+/// A resource: its names and its state.
+#[derive(Clone)]
 pub(super) struct Stored {
-    pub(super) row: ResourceRow,
-    version: Option<Version>,
+    pub(super) source: String,
+    pub(super) tenant: String,
+    pub(super) kind: String,
+    pub(super) id: String,
+    pub(super) state: judge::State,
+}
+
+impl Stored {
+    /// The row, for people.
+    pub(super) fn row(&self, hash: ResourceHash) -> ResourceRow {
+        ResourceRow {
+            hash,
+            source: self.source.clone(),
+            tenant: self.tenant.clone(),
+            kind: self.kind.clone(),
+            id: self.id.clone(),
+            version: self.state.version.as_ref().map(|version| version.text().to_owned()),
+            deleted: self.state.deleted,
+            event: self.state.event,
+            applied_at_ms: self.state.applied_at_ms,
+            applied: self.state.applied,
+            epoch: self.state.epoch,
+            step: self.state.step.clone(),
+            held: self.state.held,
+            fields: self.state.fields.as_ref().map(Fields::document),
+        }
+    }
 }
 
 impl State {
@@ -42,6 +73,8 @@ impl State {
             slot_since_ms: now_ms,
             events: BTreeMap::new(),
             resources: BTreeMap::new(),
+            held: BTreeMap::new(),
+            fetches: BTreeMap::new(),
             quarantine: BTreeMap::new(),
             quarantined: HashMap::new(),
             aside: HashMap::new(),
@@ -76,104 +109,50 @@ impl State {
         (all - rows(self)) as u64
     }
 
-    /// Claims keys, decides per resource, writes states and events: all of it, as the caller holds the lock.
-    pub(super) fn commit(&mut self, batch: &[Event]) -> Committed {
-        let mut outcomes: Vec<Outcome> = batch.iter().map(|event| self.claim(event)).collect();
-        for (hash, places) in guarded(batch, &outcomes) {
-            self.decide(hash, &places, batch, &mut outcomes);
-        }
-        for (event, outcome) in batch.iter().zip(&outcomes) {
-            self.record(event, *outcome);
-        }
-        Committed { outcomes, incarnation: self.incarnation }
-    }
-
-    /// The key's claim, and the outcome as far as it follows from it.
-    fn claim(&mut self, event: &Event) -> Outcome {
-        if let Some((first, digest)) = self.keys.iter().find_map(|slot| slot.get(&event.key.hash)) {
-            return Outcome::Duplicate { first: *first, conflict: *digest != event.digest };
-        }
-        self.keys[self.slot].insert(event.key.hash, (event.id, event.digest));
-        match event.intent {
-            Intent::Apply => Outcome::Applied { tie: false },
-            Intent::Ignore(_) => Outcome::Ignored,
-        }
-    }
-
-    /// Decides all guards on one resource; `places` are (event, guard) in the order they came.
-    fn decide(&mut self, hash: ResourceHash, places: &[(usize, usize)], batch: &[Event], outcomes: &mut [Outcome]) {
-        let candidates: Vec<Candidate<'_>> = places
-            .iter()
-            .map(|&(event, guard)| Candidate {
-                policy: batch[event].policy,
-                version: batch[event].guards[guard].version.as_ref(),
-            })
-            .collect();
-        let stored = self.resources.get(&hash);
-        let decided = decide_resource(stored.and_then(|stored| stored.version.as_ref()), &candidates);
-        for (&(event, guard), decision) in places.iter().zip(&decided.decisions) {
-            // the first guard's decision is the event's verdict
-            if guard == 0 {
-                outcomes[event] = match *decision {
-                    Decision::Apply { tie } => Outcome::Applied { tie },
-                    Decision::Stale { tie } => Outcome::Stale { tie },
-                };
-            }
-        }
-        let Some(winner) = decided.state else { return };
-        let (event, guard) = places[winner];
-        let event = &batch[event];
-        let resource = &event.guards[guard].resource;
-        let applied = decided.decisions.iter().filter(|decision| matches!(decision, Decision::Apply { .. })).count();
-        let row = ResourceRow {
-            hash,
-            source: event.source.to_string(),
-            tenant: event.tenant.to_string(),
-            kind: resource.kind.clone(),
-            id: resource.id.clone(),
-            version: decided.version.map(|version| version.text().to_owned()),
-            deleted: event.deletes,
-            event: event.id,
-            applied_at_ms: event.received_at_ms,
-            applied: stored.map_or(0, |stored| stored.row.applied) + applied as i64,
-        };
-        let version = decided.version.cloned();
-        self.resources.insert(hash, Stored { row, version });
-    }
-
-    /// The event's row. A plain duplicate leaves none; other bytes are kept aside, each once (I7).
-    fn record(&mut self, event: &Event, outcome: Outcome) {
-        let (verdict, tie, conflicts_with) = match outcome {
-            Outcome::Applied { tie } => (Verdict::Applied, tie, None),
-            Outcome::Stale { tie } => (Verdict::Stale, tie, None),
-            Outcome::Ignored => (Verdict::Ignored, false, None),
-            Outcome::Duplicate { conflict: false, .. } => return,
-            Outcome::Duplicate { first, conflict: true } => {
-                if self.aside.contains_key(&(first, event.digest)) {
-                    return;
+    /// Claims keys, judges, writes states and events: all of it, as the caller holds the lock, or nothing.
+    pub(super) fn commit(&mut self, batch: &[Event], now_ms: i64) -> Result<Committed, StoreError> {
+        let mut claims = HashMap::new();
+        for event in batch {
+            for hash in std::iter::once(event.key.hash).chain(event.effect_key.as_ref().map(|key| key.hash)) {
+                if let Some(claim) = self.keys.iter().find_map(|slot| slot.get(&hash)) {
+                    claims.insert(hash, *claim);
                 }
-                self.aside.insert((first, event.digest), event.id);
-                (Verdict::Duplicate, false, Some(first))
             }
+        }
+        let met = meet(batch, &mut claims);
+        let loaded = self.load(resources(&met.fresh).into_keys(), now_ms);
+        let plan = plan(&met.fresh, &loaded, Push::None)?;
+        self.keys[self.slot].extend(met.claims);
+        let waits = Waits::of(&plan, now_ms);
+        for (event, recorded) in met.fresh.iter().zip(&plan.recorded) {
+            self.events.insert(event.id.0, row(event, recorded, None));
+        }
+        for (event, first) in met.conflicts {
+            self.keep_aside(event, first);
+        }
+        for (event, first) in met.repeats {
+            self.events.insert(event.id.0, row(event, &repeat(first), Some(first)));
+        }
+        let mut judged = plan.recorded.iter().map(|recorded| recorded.outcome);
+        // as many as there are gaps: each fresh event has one
+        let outcomes = met.outcomes.into_iter().filter_map(|outcome| outcome.or_else(|| judged.next())).collect();
+        self.write(plan, now_ms);
+        Ok(Committed { outcomes, incarnation: self.incarnation, waits })
+    }
+
+    /// Other bytes under a claimed key are kept aside, each once (I7).
+    fn keep_aside(&mut self, event: &Event, first: EventId) {
+        if self.aside.contains_key(&(first, event.digest)) {
+            return;
+        }
+        self.aside.insert((first, event.digest), event.id);
+        let recorded = Recorded {
+            outcome: Outcome::Duplicate { first, conflict: true },
+            verdict: Verdict::Duplicate,
+            tie: false,
+            why: None,
         };
-        let guard = event.guards.first();
-        let row = EventRow {
-            id: event.id,
-            received_at_ms: event.received_at_ms,
-            source: event.source.to_string(),
-            tenant: event.tenant.to_string(),
-            key: event.key.text.clone(),
-            kind: event.kind.clone(),
-            resource: guard.map(|guard| (guard.resource.kind.clone(), guard.resource.id.clone())),
-            version: guard.and_then(|guard| guard.version.as_ref()).map(|version| version.text().to_owned()),
-            verdict,
-            tie,
-            conflicts_with,
-            headers: Some(event.headers.to_vec()),
-            body: Some(event.body.to_vec()),
-            body_bytes: event.body.len() as i64,
-        };
-        self.events.insert(event.id.0, row);
+        self.events.insert(event.id.0, row(event, &recorded, Some(first)));
     }
 
     pub(super) fn quarantine(&mut self, items: &[Unusable]) -> Vec<EventId> {
@@ -203,16 +182,29 @@ impl State {
     }
 }
 
-/// The guards of events that claimed their key and may apply, by resource.
-fn guarded(batch: &[Event], outcomes: &[Outcome]) -> BTreeMap<ResourceHash, Vec<(usize, usize)>> {
-    let mut resources: BTreeMap<ResourceHash, Vec<(usize, usize)>> = BTreeMap::new();
-    for (place, event) in batch.iter().enumerate() {
-        if !matches!(outcomes[place], Outcome::Applied { .. }) {
-            continue;
-        }
-        for (guard, guarded) in event.guards.iter().enumerate() {
-            resources.entry(guarded.resource.hash).or_default().push((place, guard));
-        }
+fn repeat(first: EventId) -> Recorded {
+    let why = Some("its effect key was claimed under another id".to_owned());
+    Recorded { outcome: Outcome::Repeat { first }, verdict: Verdict::Duplicate, tie: false, why }
+}
+
+fn row(event: &Event, recorded: &Recorded, conflicts_with: Option<EventId>) -> EventRow {
+    let guard = event.guards.first();
+    EventRow {
+        id: event.id,
+        received_at_ms: event.received_at_ms,
+        source: event.source.to_string(),
+        tenant: event.tenant.to_string(),
+        key: event.key.text.clone(),
+        kind: event.kind.clone(),
+        resource: guard.map(|guard| (guard.resource.kind.clone(), guard.resource.id.clone())),
+        version: guard.and_then(|guard| guard.version.as_ref()).map(|version| version.text().to_owned()),
+        verdict: recorded.verdict,
+        tie: recorded.tie,
+        why: recorded.why.clone(),
+        settled_at_ms: None,
+        conflicts_with,
+        headers: Some(event.headers.to_vec()),
+        body: Some(event.body.to_vec()),
+        body_bytes: event.body.len() as i64,
     }
-    resources
 }

@@ -2,10 +2,15 @@
 
 mod cache;
 mod clock;
+mod fetch;
 mod reader;
 mod store;
 
 pub use cache::{CacheError, Fact, KeyCache};
 pub use clock::Clock;
-pub use reader::{Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow};
-pub use store::{Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep};
+pub use fetch::{Claimed, FetchClaim, FetchOutcome, Fetcher, NoFetcher};
+pub use reader::{
+    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
+    ResourceRow,
+};
+pub use store::{Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits};

@@ -30,7 +30,11 @@ pub struct EventRow {
     pub verdict: Verdict,
     /// Its version equalled the stored one.
     pub tie: bool,
-    /// Of a conflict kept aside: the event that holds the key.
+    /// Why, where it was not plainly applied.
+    pub why: Option<String>,
+    /// When its waiting ended, milliseconds since 1970; of an event that was held.
+    pub settled_at_ms: Option<i64>,
+    /// Of a duplicate that is kept: the event that holds its key or effect key.
     pub conflicts_with: Option<EventId>,
     /// Headers worth keeping, as a JSON object; left out of lists.
     pub headers: Option<Vec<u8>>,
@@ -57,12 +61,56 @@ pub struct ResourceRow {
     pub version: Option<String>,
     /// A delete was the last thing applied.
     pub deleted: bool,
-    /// The event whose body is the state now.
-    pub event: EventId,
+    /// The event whose body is the state now; `None` while nothing was applied and events of it wait.
+    pub event: Option<EventId>,
     /// When that was applied, milliseconds since 1970.
     pub applied_at_ms: i64,
     /// How many events were applied to it.
     pub applied: i64,
+    /// Counts the beginnings of the sender's counter, from 1.
+    pub epoch: i64,
+    /// The step of its state machine.
+    pub step: Option<String>,
+    /// How many of its events are held.
+    pub held: i64,
+    /// The state put together from partial updates, as a JSON object.
+    pub fields: Option<String>,
+}
+
+/// An event that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRow {
+    /// The event.
+    pub event: EventId,
+    /// When it was received, milliseconds since 1970.
+    pub received_at_ms: i64,
+    /// Its source.
+    pub source: String,
+    /// Its tenant; `""` when unused.
+    pub tenant: String,
+    /// The sender's event type.
+    pub kind: String,
+    /// Type and id of its resource.
+    pub resource: (String, String),
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// What it waits for.
+    pub why: String,
+    /// Until when, by the store's clock; `None` waits for a fetch or a person.
+    pub until_ms: Option<i64>,
+    /// It is parked: a counter fell.
+    pub parked: bool,
+}
+
+/// A fetch that is to be done, or was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchRow {
+    /// Tries since it was asked for.
+    pub attempts: i64,
+    /// When it is due, milliseconds since 1970; `None` rests.
+    pub due_ms: Option<i64>,
+    /// The last failure.
+    pub last_error: Option<String>,
 }
 
 /// A request kept in quarantine.
@@ -97,6 +145,17 @@ pub struct EventFilter {
     pub key: Option<String>,
     /// Only this resource: type and id.
     pub resource: Option<(String, String)>,
+    /// Only of the resource with this hash.
+    pub of: Option<ResourceHash>,
+}
+
+/// Which held events to list. Empty fields match everything.
+#[derive(Clone, Debug, Default)]
+pub struct HeldFilter {
+    /// Only this source.
+    pub source: Option<String>,
+    /// Only of this resource.
+    pub of: Option<ResourceHash>,
 }
 
 /// Which resources to list. Empty fields match everything.
@@ -128,6 +187,10 @@ pub struct Counts {
     pub keys: i64,
     /// Resources with a stored version.
     pub resources: i64,
+    /// Events that are held now.
+    pub held: i64,
+    /// Fetches that are due or claimed.
+    pub fetches: i64,
 }
 
 /// Reads rows. Lists are newest first for events and in a fixed order for resources, at most `limit` rows
@@ -151,6 +214,12 @@ pub trait Reader: Send + Sync + 'static {
 
     /// One resource.
     async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError>;
+
+    /// Held events, oldest first, newer than the event `after`.
+    async fn held(&self, filter: &HeldFilter, after: Option<Uuid>, limit: u32) -> Result<Page<HeldRow>, StoreError>;
+
+    /// The fetch of a resource, if one was ever asked for.
+    async fn fetch(&self, resource: ResourceHash) -> Result<Option<FetchRow>, StoreError>;
 
     /// Quarantined requests, newest first, older than `after`.
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError>;

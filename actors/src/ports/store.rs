@@ -2,7 +2,11 @@
 
 use async_trait::async_trait;
 
-use crate::rules::event::{Event, EventId, Incarnation, Unusable};
+use super::fetch::{Claimed, FetchClaim};
+use crate::rules::event::{Event, EventId, Incarnation, Unusable, Verdict};
+use crate::rules::judge::Unjudged;
+use crate::rules::key::ResourceHash;
+use crate::rules::plan::Plan;
 
 /// What a commit decided of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +21,15 @@ pub enum Outcome {
         /// Its version equalled the stored one.
         tie: bool,
     },
+    /// It waits for what comes before it: a row, released or expired later (I6).
+    Held,
     /// It was recorded and changes nothing.
     Ignored,
+    /// Its effect key was already claimed under another id: recorded, and changes nothing.
+    Repeat {
+        /// The event that claimed it.
+        first: EventId,
+    },
     /// Its key was already claimed.
     Duplicate {
         /// The event that claimed it.
@@ -35,6 +46,57 @@ pub struct Committed {
     pub outcomes: Vec<Outcome>,
     /// The database history it was committed to.
     pub incarnation: Incarnation,
+    /// What else the batch moved.
+    pub waits: Waits,
+}
+
+/// What a transaction did to events that wait, and when to look again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Held events that were applied.
+    pub released: u32,
+    /// Held events that turned out older than the state.
+    pub stale: u32,
+    /// Held events whose time ran out.
+    pub expired: u32,
+    /// Events parked because a counter fell.
+    pub parked: u32,
+    /// A fetch was asked for.
+    pub wants_fetch: bool,
+    /// In how many milliseconds the next of these holds is over.
+    pub due_in_ms: Option<i64>,
+}
+
+impl Waits {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            released: self.released + other.released,
+            stale: self.stale + other.stale,
+            expired: self.expired + other.expired,
+            parked: self.parked + other.parked,
+            wants_fetch: self.wants_fetch || other.wants_fetch,
+            due_in_ms: match (self.due_in_ms, other.due_in_ms) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            },
+        }
+    }
+
+    /// Of a plan, by the clock it was made with.
+    #[must_use]
+    pub fn of(plan: &Plan<'_>, now_ms: i64) -> Self {
+        let count = |verdict| plan.settled.iter().filter(|settled| settled.verdict == verdict).count() as u32;
+        Self {
+            released: count(Verdict::Applied),
+            stale: count(Verdict::Stale),
+            expired: count(Verdict::Expired),
+            parked: plan.parked,
+            wants_fetch: plan.fetches.iter().any(|fetch| fetch.wanted),
+            due_in_ms: plan.next_due_ms.map(|due| due.saturating_sub(now_ms).max(0)),
+        }
+    }
 }
 
 /// Something broke; nothing is known to be stored.
@@ -49,6 +111,18 @@ pub enum StoreError {
     /// The store refuses what it was given. The same batch would be refused again; a part of it may pass.
     #[error("the store refuses the data: {0}")]
     Refused(String),
+    /// There is no room for it now; a part of the batch may pass, and it may itself pass later.
+    #[error("there is no room: {0}")]
+    Full(String),
+}
+
+impl From<Unjudged> for StoreError {
+    fn from(unjudged: Unjudged) -> Self {
+        match unjudged {
+            Unjudged::Full(full) => Self::Full(full.to_string()),
+            Unjudged::Members => Self::Refused(unjudged.to_string()),
+        }
+    }
 }
 
 /// The store's own view of itself.
@@ -91,6 +165,22 @@ pub trait Store: Send + Sync + 'static {
 
     /// Asks the store for a sign of life: its clock and its incarnation.
     async fn pulse(&self) -> Result<Pulse, StoreError>;
+
+    /// Settles holds that are over their time, of at most `limit` resources in one transaction, found by state
+    /// and time by the store's clock (I6, I11, I13). `due_in_ms` says when to come again: 0 when there was more.
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError>;
+
+    /// Ends the waiting of a resource by hand: gaps are given up, parked events begin a new epoch. `None` when
+    /// nothing of it waits.
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError>;
+
+    /// Claims at most `limit` fetches that are due, each for `lease_ms`: raises its epoch (I9), counts the
+    /// attempt before the work (I10), and marks the events that wait for it now.
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError>;
+
+    /// Says that a claimed fetch failed: it is due again in `retry_in_ms`, or given up, and then what waits for
+    /// it expires. Changes nothing when another claim has taken over.
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError>;
 
     /// Rotates the key table, makes partitions ahead of time and drops what outlived its retention.
     async fn upkeep(&self) -> Result<Upkeep, StoreError>;

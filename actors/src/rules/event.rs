@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use uuid::Uuid;
 
+use super::fields::Patch;
+use super::judge::{Item, View};
 use super::key::{BodyDigest, Key, ResourceHash};
-use super::order::Policy;
+use super::order::Order;
 use super::version::Version;
 
 /// Names one received event for ever: time-ordered (UUID version 7), given at admission.
@@ -96,8 +98,16 @@ pub struct Event {
     /// The resources it changes: none (passes unguarded), one, or several. The first is the one whose
     /// decision is the event's verdict and whose actor orders it.
     pub guards: SmallVec<[Guard; 1]>,
-    /// How its resources are ordered.
-    pub policy: Policy,
+    /// How its resources are ordered: its first by the policy, the others by their own versions.
+    pub order: Arc<Order>,
+    /// Its step in a state machine, under the policy `transition`.
+    pub step: Option<String>,
+    /// The members it sets, where states are put together from partial updates.
+    pub patch: Option<Patch>,
+    /// Its second identity, for senders that repeat one happening under new ids.
+    pub effect_key: Option<Key>,
+    /// It is what the provider answered to the fetch claimed under this epoch, and not sent by anybody.
+    pub fetched: Option<i64>,
     /// Leaves a tombstone: the state goes, the version stays (I5).
     pub deletes: bool,
     /// Whether it may change state.
@@ -112,7 +122,42 @@ impl Event {
     /// What this event weighs in a batch, in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.body.len() + self.headers.len() + 256
+        let patch = self.patch.as_ref().map_or(0, |patch| patch.0.len() * 32);
+        self.body.len() + self.headers.len() + patch + 256
+    }
+
+    /// Whether the version guard alone says what becomes of it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.effect_key.is_none() && self.fetched.is_none() && !self.order.needs_judging()
+    }
+
+    /// What the rules need of it, for its first resource.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View {
+            received_at_ms: self.received_at_ms,
+            version: self.guards.first().and_then(|guard| guard.version.as_ref()),
+            step: self.step.as_deref(),
+            deletes: self.deletes,
+            patch: self.patch.as_ref(),
+            order: &self.order,
+        }
+    }
+
+    /// The same for one of its guards.
+    #[must_use]
+    pub fn item(&self, guard: usize) -> Item<'_> {
+        let mut item = Item::new(self.id, self.view());
+        item.fetched = self.fetched;
+        if guard > 0 {
+            item.along = true;
+            item.fetched = None;
+            item.subject.step = None;
+            item.subject.patch = None;
+            item.subject.version = self.guards.get(guard).and_then(|guard| guard.version.as_ref());
+        }
+        item
     }
 }
 
@@ -149,6 +194,10 @@ pub enum Verdict {
     Duplicate,
     /// It is older than what its resource already holds.
     Stale,
+    /// It waits for what comes before it.
+    Held,
+    /// It waited, and its time ran out.
+    Expired,
     /// It was recorded and changes nothing.
     Ignored,
     /// Authentic, but unusable.
@@ -157,7 +206,8 @@ pub enum Verdict {
 
 impl Verdict {
     /// Every verdict, for tables and metrics.
-    pub const ALL: [Self; 5] = [Self::Applied, Self::Duplicate, Self::Stale, Self::Ignored, Self::Quarantined];
+    pub const ALL: [Self; 7] =
+        [Self::Applied, Self::Duplicate, Self::Stale, Self::Held, Self::Expired, Self::Ignored, Self::Quarantined];
 
     /// The word for it.
     #[must_use]
@@ -166,6 +216,8 @@ impl Verdict {
             Self::Applied => "applied",
             Self::Duplicate => "duplicate",
             Self::Stale => "stale",
+            Self::Held => "held",
+            Self::Expired => "expired",
             Self::Ignored => "ignored",
             Self::Quarantined => "quarantined",
         }

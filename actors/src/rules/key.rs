@@ -75,7 +75,21 @@ impl Key {
     /// A key of one or several parts; the hash covers each part with its length, so that `a/b` and `c`
     /// never meet `a` and `b/c`.
     pub fn new<'a>(source: &str, tenant: &str, parts: impl IntoIterator<Item = &'a str>) -> Result<Self, KeyError> {
-        let mut hasher = sized(Sha256::new(), source);
+        Self::over(Sha256::new(), source, tenant, parts)
+    }
+
+    /// An effect key: the same in a space of its own, so that it never meets an idempotency key.
+    pub fn effect<'a>(source: &str, tenant: &str, parts: impl IntoIterator<Item = &'a str>) -> Result<Self, KeyError> {
+        Self::over(Sha256::new().chain_update(b"effect\0"), source, tenant, parts)
+    }
+
+    fn over<'a>(
+        hasher: Sha256,
+        source: &str,
+        tenant: &str,
+        parts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, KeyError> {
+        let mut hasher = sized(hasher, source);
         hasher = sized(hasher, tenant);
         let mut text = String::new();
         let mut count = 0;

@@ -1,10 +1,16 @@
-//! The policies of order: what a policy means is said here and nowhere else. Stores either call
-//! [`decide_resource`] or must agree with it; the store suite runs both over the same events.
+//! The policies of order as data: what a source says about the order of its events. What a policy means is
+//! in [`super::judge`]. A rule is written beside each held event, so any node settles it under the rule it
+//! came with.
 
-use super::version::Version;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::graph::Graph;
 
 /// How events of a resource are ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case")]
 pub enum Policy {
     /// What is newer than the stored version applies, what is older is stale.
     Newest {
@@ -13,10 +19,37 @@ pub enum Policy {
     },
     /// Every event applies, in the order it came. The stored version still never goes back (I5).
     Arrival,
+    /// Contiguous whole numbers: the next one applies, what is above it waits for the gap to close.
+    Sequence {
+        /// The number expected of a resource that was never seen.
+        start: i64,
+        /// How long an event waits, and what then.
+        wait: Wait,
+    },
+    /// A state machine: an edge of the graph applies, what is not reachable yet waits.
+    Transition {
+        /// Steps and edges.
+        #[serde(with = "shared")]
+        graph: Arc<Graph>,
+        /// What becomes of an event of the current step with no newer version.
+        tie: Tie,
+        /// How long an event waits, and what then.
+        wait: Wait,
+    },
+    /// Times without gaps to see: every event waits this long, then applies in version order.
+    Window {
+        /// How long, in milliseconds.
+        window_ms: i64,
+        /// What becomes of an event whose version equals the stored one.
+        tie: Tie,
+    },
+    /// The event only says "something changed": the state is fetched from the provider.
+    Refetch,
 }
 
 /// What becomes of an event whose version equals the stored one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tie {
     /// It applies: the default for times, whose ties are two happenings.
     Apply,
@@ -24,160 +57,119 @@ pub enum Tie {
     Keep,
 }
 
-/// What the rule says of one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It becomes the resource's state.
-    Apply {
-        /// Its version equalled the stored one.
-        tie: bool,
-    },
-    /// It is recorded and changes nothing.
-    Stale {
-        /// Its version equalled the stored one.
-        tie: bool,
-    },
+/// How long an event waits for what comes before it, and what then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Milliseconds by the store's clock, from its arrival.
+    pub hold_for_ms: i64,
+    /// What becomes of it when that time is over.
+    pub on_gap: OnGap,
 }
 
-/// One event of a resource, as the rule sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate<'a> {
-    /// The event's policy.
+/// What becomes of a held event whose time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnGap {
+    /// The gap is given up: it applies, with everything held below it.
+    Release,
+    /// It expires, with a record; the state stays as it is.
+    Expire,
+    /// The provider is asked for the current state.
+    Refetch,
+}
+
+/// What an applied event does to the state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Merge {
+    /// It becomes the state.
+    #[default]
+    Replace,
+    /// Each top-level member of it is a field with a version of its own.
+    Fields,
+}
+
+/// When a whole number that falls means a counter that started again, and not a late event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochOn {
+    /// Falling by more than this is a reset: the event is parked.
+    pub falls_by: u64,
+    /// A reset after the resource was idle for so many milliseconds starts a new epoch by itself.
+    pub after_idle_ms: Option<i64>,
+}
+
+/// The whole rule of order that an event comes with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The policy.
     pub policy: Policy,
-    /// The event's version, if it has one.
-    pub version: Option<&'a Version>,
+    /// What applying does.
+    #[serde(default)]
+    pub merge: Merge,
+    /// How counter resets are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_on: Option<EpochOn>,
+    /// Some rule of the source may hold events back, merge fields, start epochs or claim a second key: then
+    /// every batch with its events is loaded and judged, and no statement decides by the version alone.
+    #[serde(default)]
+    pub judged: bool,
 }
 
-/// Decides about one event against the stored version.
-#[must_use]
-pub fn decide(stored: Option<&Version>, event: Candidate<'_>) -> Decision {
-    let (Policy::Newest { tie }, Some(stored), Some(version)) = (event.policy, stored, event.version) else {
-        return Decision::Apply { tie: false };
-    };
-    match version.cmp(stored) {
-        std::cmp::Ordering::Greater => Decision::Apply { tie: false },
-        std::cmp::Ordering::Less => Decision::Stale { tie: false },
-        std::cmp::Ordering::Equal if tie == Tie::Apply => Decision::Apply { tie: true },
-        std::cmp::Ordering::Equal => Decision::Stale { tie: true },
+impl Order {
+    /// The version guard and nothing else.
+    #[must_use]
+    pub const fn plain(policy: Policy) -> Self {
+        Self { policy, merge: Merge::Replace, epoch_on: None, judged: false }
     }
-}
 
-/// What became of a resource in a batch.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Decided<'a> {
-    /// One decision for each event, in the order the events were given.
-    pub decisions: Vec<Decision>,
-    /// Index of the event whose body is the state now; `None` when none applied.
-    pub state: Option<usize>,
-    /// The stored version afterwards; never below the one before.
-    pub version: Option<&'a Version>,
-}
+    /// A rule of a source that has something to judge.
+    #[must_use]
+    pub const fn judged(policy: Policy) -> Self {
+        Self { policy, merge: Merge::Replace, epoch_on: None, judged: true }
+    }
 
-/// Decides about all events of one resource in a batch, given in the order they came. They are taken in
-/// version order (equal versions in the order they came, those without a version last), so that
-/// reordering inside a batch heals.
-#[must_use]
-pub fn decide_resource<'a>(stored: Option<&'a Version>, events: &[Candidate<'a>]) -> Decided<'a> {
-    let mut order: Vec<usize> = (0..events.len()).collect();
-    order.sort_by_key(|&index| (events[index].version.is_none(), events[index].version));
+    /// Whether the version guard alone decides.
+    #[must_use]
+    pub fn needs_judging(&self) -> bool {
+        self.judged
+            || self.merge == Merge::Fields
+            || self.epoch_on.is_some()
+            || !matches!(self.policy, Policy::Newest { .. } | Policy::Arrival)
+    }
 
-    let mut decisions = vec![Decision::Stale { tie: false }; events.len()];
-    let mut state = None;
-    let mut version = stored;
-    for index in order {
-        let event = events[index];
-        decisions[index] = decide(version, event);
-        if matches!(decisions[index], Decision::Apply { .. }) {
-            state = Some(index);
-            version = version.max(event.version);
+    /// What a tie does to a resource that comes along with an event.
+    #[must_use]
+    pub const fn tie(&self) -> Tie {
+        match self.policy {
+            Policy::Newest { tie } | Policy::Transition { tie, .. } | Policy::Window { tie, .. } => tie,
+            Policy::Arrival => Tie::Apply,
+            Policy::Sequence { .. } | Policy::Refetch => Tie::Keep,
         }
     }
-    Decided { decisions, state, version }
+
+    /// How a gap is waited for, where there are gaps.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Wait> {
+        match self.policy {
+            Policy::Sequence { wait, .. } | Policy::Transition { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
+/// A graph is shared in memory and written whole.
+mod shared {
+    use std::sync::Arc;
 
-    use super::*;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    const APPLY: Policy = Policy::Newest { tie: Tie::Apply };
-    const KEEP: Policy = Policy::Newest { tie: Tie::Keep };
+    use super::Graph;
 
-    fn version(number: u32) -> Version {
-        Version::integer(&number.to_string()).expect("a version")
+    pub(super) fn serialize<S: Serializer>(graph: &Arc<Graph>, serializer: S) -> Result<S::Ok, S::Error> {
+        graph.as_ref().serialize(serializer)
     }
 
-    fn run(stored: Option<u32>, policy: Policy, numbers: &[Option<u32>]) -> (Vec<Decision>, Option<usize>) {
-        let stored = stored.map(version);
-        let versions: Vec<_> = numbers.iter().map(|number| number.map(version)).collect();
-        let events: Vec<_> = versions.iter().map(|version| Candidate { policy, version: version.as_ref() }).collect();
-        let decided = decide_resource(stored.as_ref(), &events);
-        (decided.decisions, decided.state)
-    }
-
-    #[test]
-    fn newer_applies_older_is_stale() {
-        let (decisions, state) = run(Some(5), KEEP, &[Some(4), Some(6)]);
-        assert_eq!(decisions, [Decision::Stale { tie: false }, Decision::Apply { tie: false }]);
-        assert_eq!(state, Some(1));
-    }
-
-    #[test]
-    fn a_tie_is_decided_by_its_rule_and_said() {
-        assert_eq!(run(Some(5), KEEP, &[Some(5)]).0, [Decision::Stale { tie: true }]);
-        assert_eq!(run(Some(5), APPLY, &[Some(5)]).0, [Decision::Apply { tie: true }]);
-    }
-
-    #[test]
-    fn reordering_inside_a_batch_heals() {
-        let (decisions, state) = run(None, KEEP, &[Some(3), Some(1), Some(2)]);
-        assert_eq!(decisions, [Decision::Apply { tie: false }; 3]);
-        assert_eq!(state, Some(0));
-    }
-
-    #[test]
-    fn equal_versions_in_a_batch_are_taken_in_the_order_they_came() {
-        assert_eq!(run(None, APPLY, &[Some(1), Some(1)]).1, Some(1));
-        assert_eq!(run(None, KEEP, &[Some(1), Some(1)]).1, Some(0));
-    }
-
-    #[test]
-    fn an_event_without_a_version_applies_and_leaves_the_stored_version() {
-        let stored = version(7);
-        let events = [Candidate { policy: KEEP, version: None }];
-        let decided = decide_resource(Some(&stored), &events);
-        assert_eq!(decided.state, Some(0));
-        assert_eq!(decided.version, Some(&stored));
-    }
-
-    proptest! {
-        #[test]
-        fn the_stored_version_never_goes_back(
-            stored in proptest::option::of(0u32..8),
-            numbers in proptest::collection::vec(proptest::option::of(0u32..8), 0..12),
-            arrival in any::<bool>(),
-        ) {
-            let stored = stored.map(version);
-            let versions: Vec<_> = numbers.iter().map(|number| number.map(version)).collect();
-            let policy = if arrival { Policy::Arrival } else { KEEP };
-            let events: Vec<_> = versions.iter().map(|version| Candidate { policy, version: version.as_ref() }).collect();
-            let decided = decide_resource(stored.as_ref(), &events);
-            prop_assert!(decided.version >= stored.as_ref());
-        }
-
-        #[test]
-        fn any_split_into_batches_ends_in_the_newest(
-            numbers in proptest::collection::vec(0u32..20, 1..16),
-            cut in 0usize..16,
-        ) {
-            let versions: Vec<_> = numbers.iter().copied().map(version).collect();
-            let events: Vec<_> = versions.iter().map(|version| Candidate { policy: KEEP, version: Some(version) }).collect();
-            let (first, second) = events.split_at(cut.min(events.len()));
-            let between = decide_resource(None, first).version;
-            let split = decide_resource(between, second).version;
-            prop_assert_eq!(split, decide_resource(None, &events).version);
-            prop_assert_eq!(split, versions.iter().max());
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Graph>, D::Error> {
+        Graph::deserialize(deserializer).map(Arc::new)
     }
 }

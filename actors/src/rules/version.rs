@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 /// The most decimal digits an integer part may have.
@@ -260,6 +261,28 @@ impl Version {
     pub fn text(&self) -> &str {
         &self.text
     }
+
+    /// Its number, if it is one whole number of at most 38 digits: what has a next one.
+    #[must_use]
+    pub fn number(&self) -> Option<i128> {
+        let single = self.bytes.first() == Some(&TAG_INTEGER);
+        if single { self.text.parse().ok() } else { None }
+    }
+}
+
+/// Written as its bytes in hex and its text.
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (hex::encode(&self.bytes), &self.text).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (bytes, text) = <(String, String)>::deserialize(deserializer)?;
+        let bytes = hex::decode(bytes).map_err(serde::de::Error::custom)?;
+        Ok(Self::stored(&bytes, text))
+    }
 }
 
 impl Ord for Version {
@@ -325,6 +348,23 @@ mod tests {
 
     fn time(text: &str, precision: Precision) -> Version {
         Version::new(&[Part::rfc3339(text, precision).expect("a time")]).expect("a version")
+    }
+
+    #[test]
+    fn a_number_is_one_whole_number() {
+        assert_eq!(integer("-7").number(), Some(-7));
+        assert_eq!(integer("007").number(), Some(7));
+        assert_eq!(integer(&"9".repeat(39)).number(), None);
+        assert_eq!(time("2026-03-01T00:00:00Z", Precision::Nanos).number(), None);
+        let tuple = Version::new(&[Part::Rank(1), Part::integer("7").expect("a number")]).expect("a version");
+        assert_eq!(tuple.number(), None);
+    }
+
+    #[test]
+    fn a_version_is_read_back_as_it_was_written() {
+        let version = integer("12345678901234567890");
+        let text = serde_json::to_string(&version).expect("JSON");
+        assert_eq!(serde_json::from_str::<Version>(&text).expect("a version"), version);
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Line {
                     odd.outcomes.len(),
                     part.len()
                 )),
-                Err(StoreError::Refused(_)) if part.len() > 1 => {
+                Err(StoreError::Refused(_) | StoreError::Full(_)) if part.len() > 1 => {
                     self.session = None;
                     parts.extend(halves(part));
                     continue;
@@ -142,7 +142,7 @@ impl Line {
             let Some(ticket) = tickets.next() else { break };
             let receipt = receipt(event, *outcome);
             self.tally.count(&event.source, &receipt);
-            learn(&mut learnt, event, &receipt, ticket.asked);
+            learn(&mut learnt, event, *outcome, ticket.asked);
             answers.push((ticket, receipt));
         }
         // before the answers, so that a sender who repeats at once meets what is known
@@ -179,7 +179,7 @@ impl Line {
                     continue;
                 }
                 Ok(odd) => Refused::Unknown(format!("the store gave {} ids for {} requests", odd.len(), part.len())),
-                Err(StoreError::Refused(_)) if part.len() > 1 => {
+                Err(StoreError::Refused(_) | StoreError::Full(_)) if part.len() > 1 => {
                     self.session = None;
                     parts.extend(halves(part));
                     continue;
@@ -205,6 +205,10 @@ impl Line {
         match error {
             StoreError::Unavailable(why) => Refused::Unavailable(why),
             StoreError::Unknown(why) => Refused::Unknown(why),
+            StoreError::Full(why) => {
+                tracing::warn!(why, "an event is refused until there is room");
+                Refused::Overloaded
+            }
             StoreError::Refused(why) => {
                 tracing::error!(why, "the store refuses an event");
                 Refused::Rejected(why)
@@ -247,22 +251,33 @@ fn receipt(event: &Event, outcome: Outcome) -> Receipt {
     match outcome {
         Outcome::Applied { tie } => of(Verdict::Applied, tie),
         Outcome::Stale { tie } => of(Verdict::Stale, tie),
+        Outcome::Held => of(Verdict::Held, false),
         Outcome::Ignored => of(Verdict::Ignored, false),
+        Outcome::Repeat { first } => Receipt { verdict: Verdict::Duplicate, id: first, tie: false, conflict: false },
         Outcome::Duplicate { first, conflict } => {
             Receipt { verdict: Verdict::Duplicate, id: first, tie: false, conflict }
         }
     }
 }
 
-/// A key is known from now on, with the digest of the body that claimed it. Of a conflict only the store
-/// knows that digest.
-fn learn(learnt: &mut Learnt, event: &Event, receipt: &Receipt, asked: bool) {
-    match receipt.verdict {
-        Verdict::Duplicate if asked => learnt.repeats_asked += 1,
-        Verdict::Duplicate => learnt.repeats_unasked += 1,
-        _ => learnt.new += 1,
-    }
-    if !receipt.conflict {
-        learnt.facts.push(Fact { key: event.key.hash, first: receipt.id, digest: event.digest });
+/// A key is known from now on, with the event that claimed it and the digest of that event's body. Of a conflict
+/// only the store knows that digest; a repeat under a new id claimed its own key.
+fn learn(learnt: &mut Learnt, event: &Event, outcome: Outcome, asked: bool) {
+    let first = match outcome {
+        Outcome::Duplicate { first, conflict } => {
+            if asked {
+                learnt.repeats_asked += 1;
+            } else {
+                learnt.repeats_unasked += 1;
+            }
+            (!conflict).then_some(first)
+        }
+        _ => {
+            learnt.new += 1;
+            Some(event.id)
+        }
+    };
+    if let Some(first) = first {
+        learnt.facts.push(Fact { key: event.key.hash, first, digest: event.digest });
     }
 }

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use smallvec::SmallVec;
 use tidegate_actors::memory::{MemoryCache, MemoryStore};
-use tidegate_actors::ports::{Clock, Committed, Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Claimed, Clock, Committed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
-use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Policy, Tie};
+use tidegate_actors::rules::key::{BodyDigest, Key, ResourceHash};
+use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
 use tidegate_actors::{Engine, EngineSettings, Ingress, Ports, Refused};
 use uuid::Uuid;
@@ -61,6 +61,22 @@ impl Store for Watched {
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
         self.store.pulse().await
+    }
+
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        self.store.settle_due(limit).await
+    }
+
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.store.release(resource).await
+    }
+
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.store.claim_fetches(limit, lease_ms).await
+    }
+
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        self.store.fetch_failed(claim, why, retry_in_ms).await
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
@@ -157,7 +173,11 @@ impl World {
             digest: BodyDigest::of(&body),
             kind: "order.updated".to_owned(),
             guards: SmallVec::new(),
-            policy: Policy::Newest { tie: Tie::Keep },
+            order: Arc::new(Order::plain(Policy::Newest { tie: Tie::Keep })),
+            step: None,
+            patch: None,
+            effect_key: None,
+            fetched: None,
             deletes: false,
             intent: Intent::Apply,
             headers: Bytes::from_static(b"{}"),

@@ -67,6 +67,7 @@ pub(in super::super) async fn run(args: &EventsArgs, config: &Config) -> Result<
     let reader = open(config).await?;
     let Some(id) = args.id else {
         let filter = EventFilter {
+            of: None,
             source: args.source.clone(),
             verdict: args.verdict,
             key: args.key.clone(),

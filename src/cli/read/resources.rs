@@ -37,7 +37,7 @@ impl From<ResourceRow> for ResourceJson {
             id: row.id,
             version: row.version,
             deleted: row.deleted,
-            event: row.event.to_string(),
+            event: row.event.map_or_else(String::new, |event| event.to_string()),
             applied_at: output::time(row.applied_at_ms),
             applied: row.applied,
         }
@@ -101,7 +101,7 @@ async fn show(args: &ResourcesArgs, config: &Config, source: &str, kind: &str, i
         ("id", row.id.clone()),
         ("version", row.version.clone().unwrap_or_else(|| NONE.to_owned())),
         ("state", state(&row).to_owned()),
-        ("from event", row.event.to_string()),
+        ("from event", row.event.map_or_else(String::new, |event| event.to_string())),
         ("applied at", output::time(row.applied_at_ms)),
         ("applied", row.applied.to_string()),
     ];

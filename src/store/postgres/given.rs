@@ -128,7 +128,7 @@ fn put(buffer: &mut PgArgumentBuffer, number: i32) {
 
 /// Whether an equal version applies; what has no version always does.
 pub(crate) fn ties_apply(event: &Event, guard: &Guard) -> bool {
-    guard.version.is_none() || matches!(event.policy, Policy::Newest { tie: Tie::Apply } | Policy::Arrival)
+    guard.version.is_none() || matches!(event.order.policy, Policy::Newest { tie: Tie::Apply } | Policy::Arrival)
 }
 
 /// A text for people. Postgres takes no NUL in a text, and an authentic event is never refused for what it holds; the

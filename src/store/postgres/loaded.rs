@@ -35,7 +35,7 @@ pub(crate) async fn commit(
     fresh.sort_unstable();
     let events: Vec<&Event> = fresh.iter().map(|&index| &batch[index]).collect();
     let stored = load(&mut transaction, &events).await.map_err(open)?;
-    let decided = decide(&events, &stored);
+    let decided = decide(&events, &stored).map_err(|error| Fault::Ends(error.into()))?;
     let expected = decided.changed.len();
     let written = write(&mut transaction, &decided.changed).await.map_err(open)?;
     let recorded = record(&mut transaction, statements.given, batch, &fresh, &decided.outcomes).await.map_err(open)?;

@@ -11,7 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Connection as _;
 use sqlx::postgres::PgPool;
-use tidegate_actors::ports::{Pulse, Reader, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Claimed, FetchClaim, Pulse, Reader, Session, Store, StoreError, Upkeep, Waits};
+use tidegate_actors::rules::key::ResourceHash;
 
 use super::{OpenError, Opened, StoreSettings};
 
@@ -113,6 +114,22 @@ impl Store for PgStore {
         };
         let late = || StoreError::Unavailable(format!("no sign of life within {PULSE_WITHIN:?}"));
         tokio::time::timeout(PULSE_WITHIN, ask).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn settle_due(&self, _limit: u32) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
+    }
+
+    async fn release(&self, _resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        Ok(None)
+    }
+
+    async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
+        Ok(Claimed::default())
+    }
+
+    async fn fetch_failed(&self, _: &FetchClaim, _: &str, _: Option<i64>) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {

@@ -33,8 +33,11 @@ pub(crate) fn shape(batch: &[Event], indexes: &[usize]) -> Option<Shape> {
             [guard] => guard,
             _ => return None,
         };
+        if !event.is_plain() {
+            return None;
+        }
         let is_versioned = guard.version.is_some();
-        if is_versioned && !matches!(event.policy, Policy::Newest { .. }) {
+        if is_versioned && !matches!(event.order.policy, Policy::Newest { .. }) {
             return None;
         }
         if let Some(before) = versioned.insert(guard.resource.hash, is_versioned) {

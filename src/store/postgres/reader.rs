@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{Executor as _, Row as _};
 use tidegate_actors::ports::{
-    Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow, StoreError,
+    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
+    ResourceRow, StoreError,
 };
 use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::key::ResourceHash;
@@ -87,6 +88,8 @@ impl PgReader {
         let of_events = |verdict: Verdict| found.iter().find(|(word, _)| word == verdict.word()).map_or(0, |row| row.1);
         let count = |verdict| if verdict == Verdict::Quarantined { quarantined } else { of_events(verdict) };
         Ok(Counts {
+            held: 0,
+            fetches: 0,
             events: Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).collect(),
             keys,
             resources,
@@ -140,6 +143,14 @@ impl Reader for PgReader {
     async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError> {
         let row = sqlx::query(RESOURCE).bind(Uuid::from_bytes(hash.0)).fetch_optional(&self.pool).await;
         one(row, resource_row)
+    }
+
+    async fn held(&self, _: &HeldFilter, _: Option<Uuid>, _: u32) -> Result<Page<HeldRow>, StoreError> {
+        Ok(Page { rows: Vec::new(), next: None })
+    }
+
+    async fn fetch(&self, _: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
+        Ok(None)
     }
 
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
@@ -203,6 +214,8 @@ fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
         version: row.try_get("version_text")?,
         verdict,
         tie: row.try_get("tie")?,
+        why: None,
+        settled_at_ms: None,
         conflicts_with: row.try_get::<Option<Uuid>, _>("conflicts_with")?.map(EventId),
         headers: row.try_get("headers")?,
         body: row.try_get("body")?,
@@ -219,9 +232,13 @@ fn resource_row(row: &PgRow) -> Result<ResourceRow, sqlx::Error> {
         id: row.try_get("id")?,
         version: row.try_get("version_text")?,
         deleted: row.try_get("deleted")?,
-        event: EventId(row.try_get("event_id")?),
+        event: row.try_get::<Option<Uuid>, _>("event_id")?.map(EventId),
         applied_at_ms: row.try_get("applied_at_ms")?,
         applied: row.try_get("applied")?,
+        epoch: 1,
+        step: None,
+        held: 0,
+        fields: None,
     })
 }
 

@@ -194,7 +194,7 @@ impl Session for PgSession {
         self.begin_work()?;
         let outcomes = within(self.answer_within, self.commit_batch(batch)).await?;
         self.broken = false;
-        Ok(Committed { outcomes, incarnation: self.incarnation })
+        Ok(Committed { outcomes, incarnation: self.incarnation, waits: Default::default() })
     }
 
     async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {

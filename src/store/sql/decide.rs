@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use tidegate_actors::ports::Outcome;
 use tidegate_actors::rules::event::{Event, Intent, Verdict};
+use tidegate_actors::rules::judge::{Push, State};
 use tidegate_actors::rules::key::ResourceHash;
-use tidegate_actors::rules::order::{Candidate, Decision, decide_resource};
+use tidegate_actors::rules::plan::{Known, Loaded, plan};
 use tidegate_actors::rules::version::Version;
 
 use tidegate_actors::rules::event::Guard;
@@ -45,37 +46,23 @@ pub fn resources<'a>(events: &[&'a Event]) -> BTreeMap<ResourceHash, (&'a Event,
 }
 
 /// Decides about claimed events, given in the order they came, over the stored versions of their resources.
-#[must_use]
-pub fn decide<'a>(events: &[&'a Event], stored: &HashMap<ResourceHash, Version>) -> Decided<'a> {
-    let mut groups: BTreeMap<ResourceHash, Vec<(usize, &'a Guard)>> = BTreeMap::new();
-    for (index, event) in events.iter().enumerate() {
-        for guard in guards(event) {
-            groups.entry(guard.resource.hash).or_default().push((index, guard));
-        }
-    }
-
-    let mut outcomes: Vec<Outcome> = events.iter().map(|event| unguarded(event)).collect();
-    let mut changed = Vec::with_capacity(groups.len());
-    for (hash, group) in &groups {
-        let candidates: Vec<Candidate<'_>> = group
-            .iter()
-            .map(|&(index, guard)| Candidate { policy: events[index].policy, version: guard.version.as_ref() })
-            .collect();
-        let decided = decide_resource(stored.get(hash), &candidates);
-        for (&(index, guard), &decision) in group.iter().zip(&decided.decisions) {
-            let first = events[index].guards.first();
-            if first.is_some_and(|first| std::ptr::eq(first, guard)) {
-                outcomes[index] = outcome(decision);
-            }
-        }
-        let applied = decided.decisions.iter().filter(|decision| matches!(decision, Decision::Apply { .. })).count();
-        if let Some(state) = decided.state {
-            let (index, guard) = group[state];
-            let applied = i64::try_from(applied).unwrap_or(i64::MAX);
-            changed.push(Changed { guard, version: decided.version.cloned(), event: events[index], applied });
-        }
-    }
-    Decided { outcomes, changed }
+pub fn decide<'a>(
+    events: &[&'a Event],
+    stored: &HashMap<ResourceHash, Version>,
+) -> Result<Decided<'a>, tidegate_actors::rules::judge::Unjudged> {
+    let known = |version: &Version| {
+        let state = State { version: Some(version.clone()), ..State::default() };
+        Known { state, ..Known::default() }
+    };
+    let resources = stored.iter().map(|(hash, version)| (*hash, known(version))).collect();
+    let plan = plan(events, &Loaded { now_ms: 0, resources }, Push::None)?;
+    let outcomes = plan.recorded.iter().map(|recorded| recorded.outcome).collect();
+    let changed = plan.states.into_iter().filter_map(|changed| {
+        let event = events.iter().find(|event| Some(event.id) == changed.state.event)?;
+        let guard = event.guards.iter().find(|guard| guard.resource.hash == changed.hash)?;
+        Some(Changed { guard, version: changed.state.version, event, applied: changed.state.applied })
+    });
+    Ok(Decided { outcomes, changed: changed.collect() })
 }
 
 /// The word and the tie mark that an outcome leaves in the event's row.
@@ -84,8 +71,9 @@ pub fn record(outcome: Outcome) -> (Verdict, bool) {
     match outcome {
         Outcome::Applied { tie } => (Verdict::Applied, tie),
         Outcome::Stale { tie } => (Verdict::Stale, tie),
+        Outcome::Held => (Verdict::Held, false),
         Outcome::Ignored => (Verdict::Ignored, false),
-        Outcome::Duplicate { .. } => (Verdict::Duplicate, false),
+        Outcome::Repeat { .. } | Outcome::Duplicate { .. } => (Verdict::Duplicate, false),
     }
 }
 
@@ -95,18 +83,4 @@ fn guards(event: &Event) -> impl Iterator<Item = &Guard> {
     let seen_before =
         |index: usize| all[..index].iter().any(|earlier| earlier.resource.hash == all[index].resource.hash);
     all.iter().enumerate().filter(move |&(index, _)| !seen_before(index)).map(|(_, guard)| guard)
-}
-
-fn unguarded(event: &Event) -> Outcome {
-    match event.intent {
-        Intent::Apply => Outcome::Applied { tie: false },
-        Intent::Ignore(_) => Outcome::Ignored,
-    }
-}
-
-fn outcome(decision: Decision) -> Outcome {
-    match decision {
-        Decision::Apply { tie } => Outcome::Applied { tie },
-        Decision::Stale { tie } => Outcome::Stale { tie },
-    }
 }

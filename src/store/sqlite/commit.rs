@@ -60,9 +60,9 @@ async fn write_batch(
     batch: &[Event],
 ) -> Result<Committed, Fault> {
     let loaded = load(connection, statements, batch).await?;
-    let plan = plan(batch, loaded.claims, &loaded.versions);
+    let plan = plan(batch, loaded.claims, &loaded.versions)?;
     write(connection, statements, loaded.key_slot, &plan).await?;
-    Ok(Committed { outcomes: plan.outcomes, incarnation: loaded.incarnation })
+    Ok(Committed { outcomes: plan.outcomes, incarnation: loaded.incarnation, waits: Default::default() })
 }
 
 /// What is to be written, and what is to be said.
@@ -85,7 +85,7 @@ fn plan<'a>(
     batch: &'a [Event],
     mut claims: HashMap<KeyHash, Claim>,
     versions: &HashMap<ResourceHash, Version>,
-) -> Plan<'a> {
+) -> Result<Plan<'a>, Fault> {
     let mut met: Vec<Option<Outcome>> = Vec::with_capacity(batch.len());
     let mut fresh = Vec::with_capacity(batch.len());
     let mut conflicts = Vec::new();
@@ -101,7 +101,7 @@ fn plan<'a>(
         }
         met.push(outcome);
     }
-    let decided = decide(&fresh, versions);
+    let decided = decide(&fresh, versions).map_err(|error| Fault::odd(error.to_string()))?;
     let recorded = fresh.iter().zip(&decided.outcomes).map(|(event, &outcome)| {
         let (verdict, tie) = record(outcome);
         Recorded { event, verdict, tie }
@@ -110,7 +110,7 @@ fn plan<'a>(
     let mut decisions = decided.outcomes.into_iter();
     // as many decisions as gaps: each fresh event has one
     let outcomes = met.into_iter().filter_map(|outcome| outcome.or_else(|| decisions.next())).collect();
-    Plan { outcomes, recorded, conflicts, states: decided.changed }
+    Ok(Plan { outcomes, recorded, conflicts, states: decided.changed })
 }
 
 #[derive(Default)]

@@ -23,8 +23,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
-use tidegate_actors::ports::{Pulse, Session, Store, StoreError, Upkeep};
+use tidegate_actors::ports::{Claimed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::event::Incarnation;
+use tidegate_actors::rules::key::ResourceHash;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
@@ -139,6 +140,22 @@ impl Store for SqliteStore {
         Ok(Pulse { now_ms: row.try_get(0).map_err(broken)?, incarnation })
     }
 
+    async fn settle_due(&self, _limit: u32) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
+    }
+
+    async fn release(&self, _resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        Ok(None)
+    }
+
+    async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
+        Ok(Claimed::default())
+    }
+
+    async fn fetch_failed(&self, _: &FetchClaim, _: &str, _: Option<i64>) -> Result<Waits, StoreError> {
+        Ok(Waits::default())
+    }
+
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
         let now_ms = self.pulse().await?.now_ms;
         self.upkeep_at(now_ms).await
@@ -211,9 +228,10 @@ impl<'a> Turn<'a> {
 impl From<StoreError> for OpenError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(text) | StoreError::Unknown(text) | StoreError::Refused(text) => {
-                Self::Unavailable(text)
-            }
+            StoreError::Unavailable(text)
+            | StoreError::Unknown(text)
+            | StoreError::Refused(text)
+            | StoreError::Full(text) => Self::Unavailable(text),
         }
     }
 }

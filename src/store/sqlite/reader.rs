@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{QueryBuilder, Row as _};
 use tidegate_actors::ports::{
-    Counts, EventFilter, EventRow, Page, QuarantineRow, Reader, ResourceFilter, ResourceRow, StoreError,
+    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
+    ResourceRow, StoreError,
 };
 use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::key::ResourceHash;
@@ -185,6 +186,14 @@ impl Reader for SqliteReader {
         rows.first().map(resource_row).transpose().map_err(|error| unavailable("read a resource", &error))
     }
 
+    async fn held(&self, _: &HeldFilter, _: Option<Uuid>, _: u32) -> Result<Page<HeldRow>, StoreError> {
+        Ok(Page { rows: Vec::new(), next: None })
+    }
+
+    async fn fetch(&self, _: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
+        Ok(None)
+    }
+
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
         let mut query = Query::new(QUARANTINE);
         also(&mut query, "id < ", after);
@@ -265,6 +274,8 @@ fn event_row(row: &SqliteRow) -> Result<EventRow, sqlx::Error> {
         version: row.try_get(8)?,
         verdict: verdict(row.try_get(9)?)?,
         tie: row.try_get(10)?,
+        why: None,
+        settled_at_ms: None,
         conflicts_with: row.try_get::<Option<Uuid>, _>(11)?.map(EventId),
         body_bytes: row.try_get(12)?,
         headers: row.try_get(13)?,
@@ -285,9 +296,13 @@ fn resource_row(row: &SqliteRow) -> Result<ResourceRow, sqlx::Error> {
         id: row.try_get(4)?,
         version: row.try_get(5)?,
         deleted: row.try_get(6)?,
-        event: EventId(row.try_get(7)?),
+        event: row.try_get::<Option<Uuid>, _>(7)?.map(EventId),
         applied_at_ms: row.try_get(8)?,
         applied: row.try_get(9)?,
+        epoch: 1,
+        step: None,
+        held: 0,
+        fields: None,
     })
 }
 

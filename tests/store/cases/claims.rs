@@ -13,7 +13,7 @@ pub(crate) async fn a_free_key_is_claimed_and_a_second_event_with_it_is_a_duplic
     let second = again(&first);
     assert_eq!(session.commit(&[second, event("k2")]).await.unwrap().outcomes, [duplicate_of(&first), APPLIED]);
     let row = world.node.reader.resource(first.guards[0].resource.hash).await.unwrap().expect("a state");
-    assert_eq!((row.event, row.applied), (first.id, 1));
+    assert_eq!((row.event, row.applied), (Some(first.id), 1));
     assert_eq!(world.node.reader.counts().await.unwrap().keys, 2);
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn the_same_key_with_other_bytes_is_kept_aside_once(world: &Wor
     let row = world.node.reader.event(other.id).await.unwrap().expect("the row kept aside");
     assert_eq!(row.body.as_deref(), Some(&b"other bytes"[..]));
     let state = world.node.reader.resource(first.guards[0].resource.hash).await.unwrap().expect("a state");
-    assert_eq!(state.event, first.id);
+    assert_eq!(state.event, Some(first.id));
 }
 
 pub(crate) async fn two_different_bodies_under_one_key_in_one_batch_are_a_conflict(world: &World) {

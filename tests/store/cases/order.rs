@@ -25,7 +25,7 @@ pub(crate) async fn a_newer_version_applies_and_an_older_one_is_stale(world: &Wo
     assert_eq!(commit(world, std::slice::from_ref(&newest)).await, [APPLIED]);
     assert_eq!(commit(world, &[event("k3").on("o", 8)]).await, [STALE]);
     let row = state(world, "o").await.expect("a state");
-    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("10"), newest.id, 2));
+    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("10"), Some(newest.id), 2));
     assert_eq!((row.kind.as_str(), row.id.as_str(), row.applied_at_ms), ("order", "o", newest.received_at_ms));
 }
 
@@ -33,7 +33,7 @@ pub(crate) async fn reordering_inside_a_batch_heals(world: &World) {
     let batch = [event("k3").on("o", 3), event("k1").on("o", 1), event("k2").on("o", 2)];
     assert_eq!(commit(world, &batch).await, [APPLIED; 3]);
     let row = state(world, "o").await.expect("a state");
-    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("3"), batch[0].id, 3));
+    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("3"), Some(batch[0].id), 3));
     let mixed = [event("k5").on("o", 5), event("k0").on("o", 0), event("k4").on("o", 4)];
     assert_eq!(commit(world, &mixed).await, [APPLIED, STALE, APPLIED]);
     assert_eq!(state(world, "o").await.expect("a state").applied, 5);
@@ -43,11 +43,11 @@ pub(crate) async fn a_tie_is_decided_by_its_rule_and_said(world: &World) {
     let first = event("k1").on("o", 5);
     commit(world, std::slice::from_ref(&first)).await;
     assert_eq!(commit(world, &[event("k2").on("o", 5)]).await, [STALE_TIE]);
-    assert_eq!(state(world, "o").await.expect("a state").event, first.id);
+    assert_eq!(state(world, "o").await.expect("a state").event, Some(first.id));
     let tie = event("k3").on("o", 5).ties_apply();
     assert_eq!(commit(world, std::slice::from_ref(&tie)).await, [APPLIED_TIE]);
     let row = state(world, "o").await.expect("a state");
-    assert_eq!((row.event, row.applied, row.version.as_deref()), (tie.id, 2, Some("5")));
+    assert_eq!((row.event, row.applied, row.version.as_deref()), (Some(tie.id), 2, Some("5")));
     let rows = world.node.reader.events(&EventFilter::default(), None, 10).await.unwrap().rows;
     assert_eq!(rows.iter().filter(|row| row.tie).count(), 2);
 }
@@ -55,14 +55,14 @@ pub(crate) async fn a_tie_is_decided_by_its_rule_and_said(world: &World) {
 pub(crate) async fn ties_inside_a_batch_are_taken_in_the_order_they_came(world: &World) {
     let keep = [event("k1").on("a", 1), event("k2").on("a", 1)];
     assert_eq!(commit(world, &keep).await, [APPLIED, STALE_TIE]);
-    assert_eq!(state(world, "a").await.expect("a state").event, keep[0].id);
+    assert_eq!(state(world, "a").await.expect("a state").event, Some(keep[0].id));
     let apply = [event("k3").on("b", 1).ties_apply(), event("k4").on("b", 1).ties_apply()];
     assert_eq!(commit(world, &apply).await, [APPLIED, APPLIED_TIE]);
     let row = state(world, "b").await.expect("a state");
-    assert_eq!((row.event, row.applied), (apply[1].id, 2));
+    assert_eq!((row.event, row.applied), (Some(apply[1].id), 2));
     let both = [event("k5").on("c", 1), event("k6").on("c", 1).ties_apply(), event("k7").on("c", 1)];
     assert_eq!(commit(world, &both).await, [APPLIED, APPLIED_TIE, STALE_TIE]);
-    assert_eq!(state(world, "c").await.expect("a state").event, both[1].id);
+    assert_eq!(state(world, "c").await.expect("a state").event, Some(both[1].id));
 }
 
 pub(crate) async fn an_ignored_event_is_recorded_and_changes_no_state(world: &World) {
@@ -83,7 +83,7 @@ pub(crate) async fn an_event_without_a_version_applies_and_leaves_the_stored_ver
     let late = event("k2").on_unversioned("o");
     assert_eq!(commit(world, std::slice::from_ref(&late)).await, [APPLIED]);
     let row = state(world, "o").await.expect("a state");
-    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("7"), late.id, 2));
+    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("7"), Some(late.id), 2));
     assert_eq!(commit(world, &[event("k3").on("o", 6)]).await, [STALE]);
     // Without any version so far, the first version applies.
     commit(world, &[event("k4").on_unversioned("p")]).await;
@@ -94,7 +94,7 @@ pub(crate) async fn an_event_without_a_version_applies_and_leaves_the_stored_ver
     let mixed = [event("k7").on_unversioned("q"), event("k8").on("q", 3)];
     assert_eq!(commit(world, &mixed).await, [APPLIED; 2]);
     let row = state(world, "q").await.expect("a state");
-    assert_eq!((row.version.as_deref(), row.event), (Some("3"), mixed[0].id));
+    assert_eq!((row.version.as_deref(), row.event), (Some("3"), Some(mixed[0].id)));
 }
 
 pub(crate) async fn arrival_takes_every_event_and_keeps_the_highest_version(world: &World) {
@@ -102,7 +102,7 @@ pub(crate) async fn arrival_takes_every_event_and_keeps_the_highest_version(worl
     let late = event("k2").on("o", 3).arrival();
     assert_eq!(commit(world, std::slice::from_ref(&late)).await, [APPLIED]);
     let row = state(world, "o").await.expect("a state");
-    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("5"), late.id, 2));
+    assert_eq!((row.version.as_deref(), row.event, row.applied), (Some("5"), Some(late.id), 2));
 }
 
 pub(crate) async fn a_tombstone_counts_as_state_also_when_the_resource_was_never_seen(world: &World) {
@@ -120,8 +120,8 @@ pub(crate) async fn an_event_of_several_resources_guards_each_and_is_judged_by_t
     let both = event("k3").on("a", 3).on("b", 3).on("c", 3);
     assert_eq!(commit(world, std::slice::from_ref(&both)).await, [STALE]);
     assert_eq!(stored(world, "a").await.as_deref(), Some("5"));
-    assert_eq!(state(world, "b").await.expect("a state").event, both.id);
-    assert_eq!(state(world, "c").await.expect("a state").event, both.id);
+    assert_eq!(state(world, "b").await.expect("a state").event, Some(both.id));
+    assert_eq!(state(world, "c").await.expect("a state").event, Some(both.id));
     // The same resource named twice counts once.
     let twice = event("k4").on("d", 1).on("d", 1);
     assert_eq!(commit(world, std::slice::from_ref(&twice)).await, [APPLIED]);

@@ -37,7 +37,7 @@ pub(crate) async fn two_sessions_racing_on_one_resource_keep_the_newest(world: &
         let (one, two) = (one.unwrap().outcomes, two.unwrap().outcomes);
         assert_eq!(two[2], APPLIED);
         let row = world.node.reader.resource(resource("shop", "", &id).hash).await.unwrap().expect("a state");
-        assert_eq!((row.version.as_deref(), row.event), (Some("6"), b[2].id));
+        assert_eq!((row.version.as_deref(), row.event), (Some("6"), Some(b[2].id)));
         let applied = one.iter().chain(&two).filter(|&&outcome| outcome == APPLIED).count();
         assert_eq!(row.applied, i64::try_from(applied).unwrap());
     }

@@ -114,7 +114,11 @@ pub(crate) async fn counts_agree_with_what_was_committed(world: &World) {
     session.quarantine(&[unusable(b"?")]).await.unwrap();
     let counts = world.node.reader.counts().await.unwrap();
     let count = |verdict| counts.events.iter().find(|row| row.0 == verdict).map_or(0, |row| row.1);
-    assert_eq!(Verdict::ALL.map(count), [2, 1, 1, 1, 1], "applied, duplicate, stale, ignored, quarantined");
+    assert_eq!(
+        Verdict::ALL.map(count),
+        [2, 1, 1, 0, 0, 1, 1],
+        "applied, duplicate, stale, held, expired, ignored, quarantined"
+    );
     assert_eq!((counts.keys, counts.resources), (4, 1));
 }
 

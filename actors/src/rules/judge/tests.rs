@@ -1,0 +1,1 @@
+//! Every policy, sentence by sentence.
