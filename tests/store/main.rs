@@ -86,5 +86,6 @@ macro_rules! every_case {
 
 every_case!(postgres, crate::world::Kind::Postgres);
 every_case!(postgres_loaded, crate::world::Kind::PostgresLoaded);
+every_case!(postgres_locked, crate::world::Kind::PostgresLocked);
 every_case!(sqlite, crate::world::Kind::Sqlite);
 every_case!(memory, crate::world::Kind::Memory);

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Postgres,
     /// Postgres, every batch loaded and decided.
     PostgresLoaded,
+    /// Postgres, every batch locked, loaded and decided.
+    PostgresLocked,
     /// SQLite, where a second node is the same file once more in this process.
     Sqlite,
     /// The double that the engine's own tests and the simulator run on.
@@ -116,6 +118,7 @@ async fn node(kind: Kind, url: &str, options: Options) -> Node {
     let store: Arc<dyn Store> = match kind {
         Kind::Postgres | Kind::Sqlite | Kind::Memory => opened.store,
         Kind::PostgresLoaded => Arc::new(PgStore::with_way(&settings, Way::Loaded).expect("a store")),
+        Kind::PostgresLocked => Arc::new(PgStore::with_way(&settings, Way::Locked).expect("a store")),
     };
     Node { store, reader: opened.reader }
 }

@@ -21,13 +21,17 @@ mod connect;
 mod errors;
 mod given;
 mod loaded;
+mod locked;
 mod migrate;
 mod plain;
 mod quarantine;
 mod reader;
 mod repeats;
+mod rows;
 mod session;
+mod statements;
 mod upkeep;
+mod write;
 
 use connect::Connector;
 pub use connect::small_pool;
@@ -41,10 +45,13 @@ const PULSE_WITHIN: Duration = Duration::from_secs(2);
 /// Which way a batch goes to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// One statement where the batch allows it, else load, decide, write.
+    /// One statement where the batch allows it, else load, decide, write; with locks from the start only where
+    /// rivals came first.
     Cheapest,
-    /// Always load, decide, write. For the store suite, which holds the two against each other.
+    /// Always load, decide, write. For the store suite, which holds the ways against each other.
     Loaded,
+    /// Always lock, load, decide, write. For the store suite.
+    Locked,
 }
 
 /// Opens sessions on one database.

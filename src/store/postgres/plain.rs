@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
 use super::given::Given;
-use super::session::Statements;
+use super::rows::Rows;
+use super::statements::Statements;
 
 /// How a batch can be committed by one statement that says what the rules say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,9 @@ pub(crate) async fn commit(
     indexes: &[usize],
 ) -> Result<Vec<(usize, Outcome)>, Fault> {
     let places: HashMap<Uuid, usize> = indexes.iter().map(|&index| (batch[index].id.0, index)).collect();
+    let given: Vec<Given<'_>> = indexes.iter().map(|&index| Given::open(batch, index)).collect();
     let rows: Vec<(Uuid, String, bool)> = sqlx::query_as(AssertSqlSafe(statements.plain(shape)))
-        .bind(Given { of: statements.given, batch, indexes })
+        .bind(Rows::new(&statements.types, &given))
         .fetch_all(connection)
         .await
         .map_err(|error| classify(&error, Phase::Committing))?;

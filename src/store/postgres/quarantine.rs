@@ -9,7 +9,7 @@ use tidegate_actors::rules::key::BodyDigest;
 use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
-use super::given::text;
+use super::rows::text;
 
 /// What makes two requests the same: bytes, source, tenant.
 type Same = (BodyDigest, String, String);

@@ -15,7 +15,7 @@ use tidegate_actors::rules::key::ResourceHash;
 use uuid::Uuid;
 
 use super::errors::unavailable;
-use super::given::text;
+use super::rows::text;
 
 /// The most rows of a page.
 const ROWS_MAX: u32 = 1_000;

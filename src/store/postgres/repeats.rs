@@ -9,7 +9,8 @@ use tidegate_actors::rules::key::{BodyDigest, KeyHash};
 use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
-use super::given::{Given, GivenType};
+use super::given::Given;
+use super::rows::{RowTypes, Rows};
 use crate::store::sql::batch::Claim;
 
 type ClaimRow = (Option<Uuid>, Option<Uuid>, Option<Uuid>, Option<i16>);
@@ -48,7 +49,7 @@ pub(crate) async fn find(connection: &mut PgConnection, batch: &[Event], indexes
 /// Keeps aside the events that met their key with another body, each such body once.
 pub(crate) async fn keep_conflicts(
     connection: &mut PgConnection,
-    given: GivenType,
+    types: &RowTypes,
     batch: &[Event],
     outcomes: &[Outcome],
 ) -> Result<(), Fault> {
@@ -64,10 +65,12 @@ pub(crate) async fn keep_conflicts(
         return Ok(());
     }
     conflicts.sort_by_key(|&(index, _)| (batch[index].key.hash, batch[index].digest));
-    let (indexes, firsts): (Vec<usize>, Vec<Uuid>) = conflicts.into_iter().unzip();
+    let rows: Vec<Given<'_>> = conflicts
+        .into_iter()
+        .map(|(index, first)| Given { conflicts_with: Some(first), ..Given::open(batch, index) })
+        .collect();
     sqlx::query(include_str!("statements/keep_conflicts.sql"))
-        .bind(Given { of: given, batch, indexes: &indexes })
-        .bind(firsts)
+        .bind(Rows::new(types, &rows))
         .execute(connection)
         .await
         .map_err(|error| classify(&error, Phase::Committing))?;

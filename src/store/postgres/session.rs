@@ -1,7 +1,6 @@
 //! A writer's session: one connection, opened on the writer's own runtime, never pooled.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,59 +11,24 @@ use tidegate_actors::rules::event::{Event, EventId, Incarnation, Unusable};
 
 use super::connect::Connector;
 use super::errors::{Fault, unavailable};
-use super::given::GivenType;
-use super::plain::Shape;
-use super::{Way, connect, loaded, plain, quarantine, repeats};
+use super::repeats::Claims;
+use super::rows::RowTypes;
+use super::statements::Statements;
+use super::{Way, connect, loaded, locked, plain, quarantine, repeats};
 use crate::store::sql::batch::{Claim, fold};
 
 /// How often a batch that met rivals is tried before the sender is asked to come again.
 const TRIES_MAX: u32 = 8;
-/// Slots of the key ring.
-const SLOTS: i16 = 3;
-
-/// The statements that name a slot of the key ring.
-pub(crate) struct Statements {
-    slot: i16,
-    pub(crate) given: GivenType,
-    commit_once: Arc<str>,
-    commit_plain: Arc<str>,
-    pub(crate) claim: Arc<str>,
-}
-
-impl Statements {
-    fn new(slot: i16, given: GivenType) -> Self {
-        let fill = |sql: &str| {
-            let table = |step: i16| format!("keys_{}", (slot + step).rem_euclid(SLOTS));
-            sql.replace("{current}", &table(0))
-                .replace("{older_a}", &table(2))
-                .replace("{older_b}", &table(1))
-                .replace("{slot}", &slot.rem_euclid(SLOTS).to_string())
-                .into()
-        };
-        Self {
-            slot,
-            given,
-            commit_once: fill(include_str!("statements/commit_once.sql")),
-            commit_plain: fill(include_str!("statements/commit_plain.sql")),
-            claim: fill(include_str!("statements/claim.sql")),
-        }
-    }
-
-    /// The one statement for batches of this shape.
-    pub(crate) fn plain(&self, shape: Shape) -> Arc<str> {
-        match shape {
-            Shape::Once => self.commit_once.clone(),
-            Shape::Several => self.commit_plain.clone(),
-        }
-    }
-}
-
+/// How many of those tries take no locks before they write.
+const UNLOCKED_TRIES: u32 = 2;
 /// One writer's connection to the database.
 pub(crate) struct PgSession {
     connection: PgConnection,
     statements: Statements,
     incarnation: Incarnation,
     way: Way,
+    /// Keys of the last batch were taken, which this process did not know: so may be those of the next one.
+    repeats_likely: bool,
     /// When a connection that does not answer is given up; the server ends a statement well before.
     answer_within: Duration,
     /// Set while work is under way: what fails or is dropped half-way leaves it set, and the session refuses.
@@ -77,34 +41,40 @@ impl PgSession {
         let mut connection = connector.writer().await?;
         let incarnation = connect::incarnation(&mut connection).await?;
         let slot = current_slot(&mut connection).await?;
-        let given = GivenType::of(&mut connection).await.map_err(|error| unavailable(&error))?;
-        let statements = Statements::new(slot, given);
-        for shape in [Shape::Once, Shape::Several] {
-            let sql = AssertSqlSafe(statements.plain(shape)).into_sql_str();
-            connection.prepare(sql).await.map_err(|error| unavailable(&error))?;
+        let types = RowTypes::of(&mut connection).await.map_err(|error| unavailable(&error))?;
+        let statements = Statements::new(slot, types);
+        for sql in statements.usual() {
+            connection.prepare(AssertSqlSafe(sql).into_sql_str()).await.map_err(|error| unavailable(&error))?;
         }
-        Ok(Self { connection, statements, incarnation, way, answer_within: connector.answer_within(), broken: false })
+        Ok(Self {
+            connection,
+            statements,
+            incarnation,
+            way,
+            repeats_likely: false,
+            answer_within: connector.answer_within(),
+            broken: false,
+        })
     }
 
     async fn commit_batch(&mut self, batch: &[Event]) -> Result<Vec<Outcome>, StoreError> {
         let folded = fold(batch);
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; batch.len()];
-        // Claims that were there before this batch, by the index of the event that met them.
-        let mut met: HashMap<usize, Claim> = HashMap::new();
-        // What part of the batch is durable already: then no later fault means "nothing was stored".
-        let mut stored = false;
-        let mut open = folded.distinct;
+        let mut progress = Progress::new(batch.len(), folded.distinct);
         let mut rival = String::from("the key ring moved on");
-        for _ in 0..TRIES_MAX {
-            if open.is_empty() {
+        for tries in 0..TRIES_MAX {
+            if progress.open.is_empty() {
                 break;
             }
-            match self.try_commit(batch, &mut open, &mut outcomes, &mut met, &mut stored).await {
+            match self.try_commit(batch, &mut progress, tries).await {
                 Ok(()) => {}
-                Err(Fault::Redo(text)) => rival = text,
-                Err(Fault::Ends(error)) => return Err(weigh(error, stored)),
+                Err(Fault::Redo(text)) => {
+                    rival = text;
+                    self.repeats_likely = true;
+                }
+                Err(Fault::Ends(error)) => return Err(weigh(error, progress.stored)),
             }
         }
+        let Progress { open, mut outcomes, met, stored } = progress;
         if !open.is_empty() {
             let text = format!("gave up after {TRIES_MAX} tries against rivals: {rival}");
             return Err(weigh(StoreError::Unavailable(text), stored));
@@ -120,46 +90,45 @@ impl PgSession {
         Ok(outcomes)
     }
 
-    /// One try: commits what is still open, then asks who claimed the rest. What neither committed nor was claimed
+    /// One try: commits what is still open, and learns who claimed the rest. What neither committed nor was claimed
     /// stays open: the ring has moved on, or a rival's claim was rolled back or just forgotten.
-    async fn try_commit(
-        &mut self,
-        batch: &[Event],
-        open: &mut Vec<usize>,
-        outcomes: &mut [Option<Outcome>],
-        met: &mut HashMap<usize, Claim>,
-        stored: &mut bool,
-    ) -> Result<(), Fault> {
-        let shape = if self.way == Way::Cheapest { plain::shape(batch, open) } else { None };
+    async fn try_commit(&mut self, batch: &[Event], progress: &mut Progress, tries: u32) -> Result<(), Fault> {
+        let shape = if self.way == Way::Cheapest { plain::shape(batch, &progress.open) } else { None };
+        let locked = self.way == Way::Locked || tries >= UNLOCKED_TRIES;
+        if shape.is_none() && !locked && self.repeats_likely {
+            // The loaded way takes all keys or none, so those that are taken are left out beforehand.
+            self.repeats_likely = self.meet(batch, progress).await?;
+            if progress.open.is_empty() {
+                return Ok(());
+            }
+        }
+        let connection = &mut self.connection;
         let done = match shape {
-            Some(shape) => plain::commit(&mut self.connection, &self.statements, shape, batch, open).await?,
-            None => loaded::commit(&mut self.connection, &self.statements, batch, open).await?,
+            Some(shape) => plain::commit(connection, &self.statements, shape, batch, &progress.open).await?,
+            None if locked => locked::commit(connection, &self.statements, batch, &progress.open).await?,
+            None => loaded::commit(connection, &self.statements, batch, &progress.open).await?,
         };
-        *stored |= !done.is_empty();
-        for (index, outcome) in done {
-            outcomes[index] = Some(outcome);
-        }
-        open.retain(|&index| outcomes[index].is_none());
-        if open.is_empty() {
-            return Ok(());
-        }
-        let claims = repeats::find(&mut self.connection, batch, open).await?;
-        for &index in open.iter() {
-            let Some(&claim) = claims.found.get(&batch[index].key.hash) else { continue };
-            outcomes[index] = Some(claim.meets(&batch[index]));
-            met.insert(index, claim);
-        }
-        open.retain(|&index| outcomes[index].is_none());
-        if claims.slot != self.statements.slot {
-            self.statements = Statements::new(claims.slot, self.statements.given);
+        progress.commit(done);
+        if !progress.open.is_empty() {
+            self.meet(batch, progress).await?;
         }
         Ok(())
+    }
+
+    /// Asks who claimed what is open, and follows the key ring.
+    async fn meet(&mut self, batch: &[Event], progress: &mut Progress) -> Result<bool, Fault> {
+        let claims = repeats::find(&mut self.connection, batch, &progress.open).await?;
+        progress.meet(batch, &claims);
+        if claims.slot != self.statements.slot {
+            self.statements = Statements::new(claims.slot, self.statements.types);
+        }
+        Ok(!claims.found.is_empty())
     }
 
     async fn keep_conflicts(&mut self, batch: &[Event], outcomes: &[Outcome]) -> Result<(), StoreError> {
         let mut rival = String::new();
         for _ in 0..TRIES_MAX {
-            match repeats::keep_conflicts(&mut self.connection, self.statements.given, batch, outcomes).await {
+            match repeats::keep_conflicts(&mut self.connection, &self.statements.types, batch, outcomes).await {
                 Ok(()) => return Ok(()),
                 Err(Fault::Redo(text)) => rival = text,
                 Err(Fault::Ends(error)) => return Err(error),
@@ -185,6 +154,43 @@ impl PgSession {
             return Err(StoreError::Unavailable("this session failed before: open a new one".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// How far a batch has come.
+struct Progress {
+    /// Indexes of events without an outcome, sorted by key.
+    open: Vec<usize>,
+    outcomes: Vec<Option<Outcome>>,
+    /// Claims that were there before this batch, by the index of the event that met them.
+    met: HashMap<usize, Claim>,
+    /// A part of the batch is durable: then no later fault means "nothing was stored".
+    stored: bool,
+}
+
+impl Progress {
+    fn new(events: usize, open: Vec<usize>) -> Self {
+        Self { open, outcomes: vec![None; events], met: HashMap::new(), stored: false }
+    }
+
+    fn commit(&mut self, done: Vec<(usize, Outcome)>) {
+        self.stored |= !done.is_empty();
+        for (index, outcome) in done {
+            self.outcomes[index] = Some(outcome);
+        }
+        self.open.retain(|&index| self.outcomes[index].is_none());
+    }
+
+    fn meet(&mut self, batch: &[Event], claims: &Claims) {
+        if claims.found.is_empty() {
+            return;
+        }
+        for &index in &self.open {
+            let Some(&claim) = claims.found.get(&batch[index].key.hash) else { continue };
+            self.outcomes[index] = Some(claim.meets(&batch[index]));
+            self.met.insert(index, claim);
+        }
+        self.open.retain(|&index| self.outcomes[index].is_none());
     }
 }
 

@@ -55,9 +55,11 @@ CREATE TABLE tidegate.conflicts (
 );
 
 -- The newest state of each resource. Updated in place: room in the page, no index on what changes.
+-- `rev` counts the writes: who decided on a row writes only if it is still what was read.
 -- `previous` is the version before the last statement, so that one statement can tell each event's verdict.
 CREATE TABLE tidegate.resources (
     hash          uuid    PRIMARY KEY,
+    rev           bigint  NOT NULL,
     source        text    NOT NULL,
     tenant        text    NOT NULL,
     kind          text    NOT NULL,
@@ -106,9 +108,36 @@ CREATE TYPE tidegate.given AS (
     ties_apply     boolean,
     deletes        boolean,
     ignored        boolean,
+    verdict        text,
+    tie            boolean,
+    conflicts_with uuid,
     headers        bytea,
     body           bytea
 );
+
+-- A resource's row as it shall be; `rev` is one more than that of the row it was decided on.
+CREATE TYPE tidegate.state AS (
+    hash          uuid,
+    rev           bigint,
+    source        text,
+    tenant        text,
+    kind          text,
+    id            text,
+    version       bytea,
+    version_text  text,
+    ties_apply    boolean,
+    deleted       boolean,
+    event_id      uuid,
+    applied_at_ms bigint,
+    applied       bigint
+);
+
+-- Ends a statement whose rows are not what was decided on, so that nothing of it is stored.
+CREATE FUNCTION tidegate.rival() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a rival came first' USING ERRCODE = 'serialization_failure';
+END
+$$;
 
 -- For people: readable times, no bytes.
 CREATE VIEW tidegate_events AS

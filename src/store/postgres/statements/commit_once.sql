@@ -6,27 +6,21 @@ WITH given AS MATERIALIZED (
     SELECT * FROM unnest($1::tidegate.given[])
 ),
 claimed AS (
-    INSERT INTO tidegate.{current} AS k (hash, event_id, digest)
-    SELECT g.hash, g.id, g.digest
-    FROM given g
-    WHERE (SELECT m.key_slot FROM tidegate.meta m WHERE m.one) = {slot}
-      AND (SELECT true FROM tidegate.{older_a} a WHERE a.hash = g.hash) IS NULL
-      AND (SELECT true FROM tidegate.{older_b} b WHERE b.hash = g.hash) IS NULL
-    ON CONFLICT (hash) DO NOTHING
-    RETURNING k.event_id
+    {claim}
 ),
 fresh AS MATERIALIZED (
     SELECT g.* FROM given g JOIN claimed c ON c.event_id = g.id
 ),
 guarded AS (
-    INSERT INTO tidegate.resources AS r (hash, source, tenant, kind, id, version, version_text, previous, ties_apply,
-                                         deleted, event_id, applied_at_ms, applied)
-    SELECT f.resource_hash, f.source, f.tenant, f.resource_kind, f.resource_id, f.version, f.version_text, NULL,
+    INSERT INTO tidegate.resources AS r (hash, rev, source, tenant, kind, id, version, version_text, previous,
+                                         ties_apply, deleted, event_id, applied_at_ms, applied)
+    SELECT f.resource_hash, 1, f.source, f.tenant, f.resource_kind, f.resource_id, f.version, f.version_text, NULL,
            f.ties_apply, f.deletes, f.id, f.received_at_ms, 1
     FROM fresh f
     WHERE f.resource_hash IS NOT NULL AND NOT f.ignored
     ORDER BY f.resource_hash
     ON CONFLICT (hash) DO UPDATE SET
+        rev           = r.rev + 1,
         previous      = r.version,
         version       = coalesce(excluded.version, r.version),
         version_text  = coalesce(excluded.version_text, r.version_text),

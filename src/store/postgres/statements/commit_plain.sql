@@ -10,14 +10,7 @@ WITH given AS MATERIALIZED (
 ),
 -- Nothing is claimed when the ring has moved on: the writer sees that and comes again with the right slot.
 claimed AS (
-    INSERT INTO tidegate.{current} AS k (hash, event_id, digest)
-    SELECT g.hash, g.id, g.digest
-    FROM given g
-    WHERE (SELECT m.key_slot FROM tidegate.meta m WHERE m.one) = {slot}
-      AND (SELECT true FROM tidegate.{older_a} a WHERE a.hash = g.hash) IS NULL
-      AND (SELECT true FROM tidegate.{older_b} b WHERE b.hash = g.hash) IS NULL
-    ON CONFLICT (hash) DO NOTHING
-    RETURNING k.event_id
+    {claim}
 ),
 -- `leads`: the first of its version in the batch.
 fresh AS MATERIALIZED (
@@ -38,13 +31,14 @@ newest AS (
 -- The guard (I5). An equal version passes too, so that `previous` comes back and the tie can be told; what
 -- the tie rule keeps is then kept column by column.
 guarded AS (
-    INSERT INTO tidegate.resources AS r (hash, source, tenant, kind, id, version, version_text, previous, ties_apply,
-                                         deleted, event_id, applied_at_ms, applied)
-    SELECT w.resource_hash, w.source, w.tenant, w.resource_kind, w.resource_id, w.version, w.version_text, NULL,
+    INSERT INTO tidegate.resources AS r (hash, rev, source, tenant, kind, id, version, version_text, previous,
+                                         ties_apply, deleted, event_id, applied_at_ms, applied)
+    SELECT w.resource_hash, 1, w.source, w.tenant, w.resource_kind, w.resource_id, w.version, w.version_text, NULL,
            w.ties_apply, w.deletes, w.id, w.received_at_ms, w.worth
     FROM newest w
     ORDER BY w.resource_hash
     ON CONFLICT (hash) DO UPDATE SET
+        rev           = r.rev + 1,
         previous      = r.version,
         version       = coalesce(excluded.version, r.version),
         version_text  = coalesce(excluded.version_text, r.version_text),

@@ -1,9 +1,6 @@
 -- Keeps aside events whose key was claimed with other bytes (I7), each such body once. Sorted by hash.
 WITH given AS MATERIALIZED (
-    SELECT *
-    FROM unnest($1::tidegate.given[], $2::uuid[])
-         AS t(n, hash, id, digest, received_at_ms, source, tenant, key, kind, resource_hash, resource_kind, resource_id,
-              version, version_text, ties_apply, deletes, ignored, headers, body, conflicts_with)
+    SELECT * FROM unnest($1::tidegate.given[])
 ),
 kept AS (
     INSERT INTO tidegate.conflicts AS c (hash, digest, event_id)
