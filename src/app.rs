@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_server::ServerHandle;
 use prometheus_client::registry::Registry;
-use tidegate_actors::ports::{Clock, KeyCache, Reader, Store};
+use tidegate_actors::ports::{Clock, KeyCache, NoFetcher, Reader, Store};
 use tidegate_actors::rules::lookup::LookupMode;
 use tidegate_actors::{Drained, Engine, EngineSettings, Ports};
 use tokio::task::JoinHandle;
@@ -144,7 +144,12 @@ pub async fn start(config: Config, backends: Backends) -> Result<Running, StartE
     let (public, admin) = (public_listener.local_addr()?, admin_listener.local_addr()?);
 
     let mut registry = Registry::default();
-    let ports = Ports { store: backends.store, cache: backends.cache, clock: Arc::clone(&backends.clock) };
+    let ports = Ports {
+        store: backends.store,
+        cache: backends.cache,
+        clock: Arc::clone(&backends.clock),
+        fetcher: Arc::new(NoFetcher),
+    };
     let engine = Engine::start(engine_settings(&config), ports, &mut registry);
     let public_settings = public_settings(&config);
     let limits = request_limits(&config);

@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 use smallvec::smallvec;
 use tidegate_actors::memory::MemoryCache;
 use tidegate_actors::ports::{
-    Claimed, Clock, Committed, FetchClaim, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits,
+    Claimed, Clock, Committed, FetchClaim, NoFetcher, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits,
 };
 use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
 use tidegate_actors::rules::key::{BodyDigest, Key, ResourceHash};
@@ -189,7 +189,12 @@ fn compare(criterion: &mut Criterion, name: &str, store: Nothing) {
     let system = actix_rt::System::new();
     let (sender, engine) = system.block_on(async {
         let clock: Arc<dyn Clock> = Arc::new(Ticks(AtomicU64::new(0)));
-        let ports = Ports { store: Arc::new(store), cache: Arc::new(MemoryCache::new(100_000)), clock };
+        let ports = Ports {
+            store: Arc::new(store),
+            cache: Arc::new(MemoryCache::new(100_000)),
+            clock,
+            fetcher: Arc::new(NoFetcher),
+        };
         let engine = Engine::start(EngineSettings::default(), ports, &mut Registry::default());
         while !engine.status().ready {
             tokio::time::sleep(Duration::from_millis(1)).await;

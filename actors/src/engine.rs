@@ -19,14 +19,18 @@ use actix::{Actor, Addr, Arbiter, AsyncContext};
 use prometheus_client::registry::Registry;
 
 use crate::admission::Admission;
+use crate::alarm::Alarms;
 use crate::dedup::{CacheSettings, DedupActor};
+use crate::fetch::FetchActor;
 use crate::figures::Figures;
+use crate::holds::{HoldsActor, Release};
 use crate::ingress::Ingress;
 use crate::ordering::OrderingActor;
-use crate::ports::{Clock, KeyCache, Store};
+use crate::ports::{Clock, Fetcher, KeyCache, Store, StoreError, Waits};
 use crate::reaper::{ReaperActor, ReaperSettings, SharedHealth};
 use crate::resource::{Desk, Waiting};
 use crate::rules::event::Incarnation;
+use crate::rules::key::ResourceHash;
 use crate::work::{Stop, post};
 use crate::writer::{WriterActor, WriterSettings};
 
@@ -41,6 +45,8 @@ pub struct Ports {
     pub cache: Arc<dyn KeyCache>,
     /// Wall time and fresh names.
     pub clock: Arc<dyn Clock>,
+    /// Asks providers for states.
+    pub fetcher: Arc<dyn Fetcher>,
 }
 
 /// How the engine is.
@@ -100,6 +106,8 @@ struct Inner {
     settings: EngineSettings,
     shards: Vec<Shard>,
     reaper: Addr<ReaperActor>,
+    holds: Addr<HoldsActor>,
+    fetch: Addr<FetchActor>,
     admission: Arc<Admission>,
     health: Arc<SharedHealth>,
     figures: Arc<Figures>,
@@ -124,9 +132,20 @@ impl Engine {
         let figures = Arc::new(Figures::register(registry));
         let settings = settings.within_bounds();
         settings.announce(&figures);
-        let shards: Vec<Shard> = (0..settings.shards).map(|_| Shard::start(&settings, &ports, &figures)).collect();
+        let alarms = Arc::new(Alarms::default());
+        let shard = |_| Shard::start(&settings, &ports, &alarms, &figures);
+        let shards: Vec<Shard> = (0..settings.shards).map(shard).collect();
         let health = Arc::new(SharedHealth::new());
-        let Ports { store, clock, cache: _ } = ports;
+        let Ports { store, clock, fetcher, cache: _ } = ports;
+        let holds = HoldsActor::start(
+            Arc::clone(&store),
+            Arc::clone(&alarms),
+            settings.holds_sweep,
+            settings.holds_mailbox,
+            Arc::clone(&figures),
+        );
+        let of_fetch = settings.fetch();
+        let fetching = Arc::clone(&store);
         let reaper = ReaperActor::start(
             store,
             clock,
@@ -145,7 +164,17 @@ impl Engine {
             figures.in_flight_events.clone(),
             figures.in_flight_bytes.clone(),
         ));
-        Self { inner: Arc::new(Inner { settings, shards, reaper, admission, health, figures }) }
+        let way_in = |shards: &[Shard]| {
+            Ingress::start(
+                shards.iter().map(|shard| shard.dedup.clone()).collect(),
+                settings.ingress_mailbox,
+                settings.answer_within,
+                Arc::clone(&admission),
+                Arc::clone(&figures),
+            )
+        };
+        let fetch = FetchActor::start(fetching, fetcher, way_in(&shards), alarms, of_fetch, Arc::clone(&figures));
+        Self { inner: Arc::new(Inner { settings, shards, reaper, holds, fetch, admission, health, figures }) }
     }
 
     /// The way in for the calling thread, which must run an actix arbiter. Call it once on each HTTP worker
@@ -160,6 +189,21 @@ impl Engine {
             Arc::clone(&inner.admission),
             Arc::clone(&inner.figures),
         )
+    }
+
+    /// Ends the waiting of a resource, as a person asks: gaps are given up, parked events begin a new epoch.
+    /// `None` when nothing of it waits.
+    pub async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        let inner = &*self.inner;
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let failed = |why: &str| StoreError::Unavailable(why.to_owned());
+        post(&inner.holds, &inner.figures.holds, Release { resource, reply })
+            .map_err(|(refused, _)| failed(&refused.to_string()))?;
+        match tokio::time::timeout(inner.settings.answer_within, answer).await {
+            Ok(Ok(released)) => released,
+            Ok(Err(_)) => Err(failed("the work failed and was given up")),
+            Err(_) => Err(failed("no answer in time; it may still be released")),
+        }
     }
 
     /// How the engine is now.
@@ -220,6 +264,8 @@ impl Engine {
             for shard in &inner.shards {
                 let _ = post(&shard.dedup, &inner.figures.dedup, Stop);
             }
+            let _ = post(&inner.holds, &inner.figures.holds, Stop);
+            let _ = post(&inner.fetch, &inner.figures.fetch, Stop);
             let _ = post(&inner.reaper, &inner.figures.reaper, Stop);
         }
         Drained { complete, left }
@@ -228,14 +274,15 @@ impl Engine {
 
 impl Shard {
     /// One line of actors on one arbiter: thread hops cost more than actors do (measured).
-    fn start(settings: &EngineSettings, ports: &Ports, figures: &Arc<Figures>) -> Self {
+    fn start(settings: &EngineSettings, ports: &Ports, alarms: &Arc<Alarms>, figures: &Arc<Figures>) -> Self {
         let writer_up = Arc::new(AtomicBool::new(false));
-        let (settings, ports, figures) = (settings.clone(), ports.clone(), Arc::clone(figures));
+        let (settings, ports) = (settings.clone(), ports.clone());
+        let (alarms, figures) = (Arc::clone(alarms), Arc::clone(figures));
         let own_arbiter = settings.own_arbiters;
         let up = Arc::clone(&writer_up);
         let line = move |ctx: &mut actix::Context<DedupActor>| {
             ctx.set_mailbox_capacity(settings.dedup_mailbox);
-            line_of_actors(&settings, ports, figures, up, ctx.address())
+            line_of_actors(&settings, ports, alarms, figures, up, ctx.address())
         };
         let dedup = if own_arbiter {
             DedupActor::start_in_arbiter(&Arbiter::new().handle(), line)
@@ -249,6 +296,7 @@ impl Shard {
 fn line_of_actors(
     settings: &EngineSettings,
     ports: Ports,
+    alarms: Arc<Alarms>,
     figures: Arc<Figures>,
     up: Arc<AtomicBool>,
     dedup: Addr<DedupActor>,
@@ -264,7 +312,7 @@ fn line_of_actors(
     let waiting = Waiting::default();
     let writer = WriterActor::create(|ctx| {
         ctx.set_mailbox_capacity(settings.writer_mailbox);
-        WriterActor::new(ports.store, dedup, Arc::clone(&figures), of_writer, up, Rc::clone(&waiting))
+        WriterActor::new(ports.store, dedup, alarms, Arc::clone(&figures), of_writer, up, Rc::clone(&waiting))
     });
     let desk = Desk {
         writer: writer.clone(),

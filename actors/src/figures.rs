@@ -14,13 +14,14 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::admission::Refused;
+use crate::ports::Waits;
 use crate::rules::event::{Receipt, Verdict};
 
 /// The most sources that get figures of their own; those beyond count as `other`.
 const SOURCES_MAX: usize = 1_000;
 
 /// The names of the pools, as in the settings and in the metrics.
-pub const POOLS: [&str; 6] = ["ingress", "dedup", "ordering", "resource", "writer", "reaper"];
+pub const POOLS: [&str; 8] = ["ingress", "dedup", "ordering", "resource", "writer", "reaper", "holds", "fetch"];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct PoolLabel {
@@ -88,6 +89,24 @@ pub struct CacheFigures {
     pub dropped: Counter,
 }
 
+/// What became of asking providers.
+#[derive(Clone, Debug)]
+pub(crate) struct FetchFigures {
+    /// Answers handed in.
+    pub(crate) answered: Counter,
+    /// Tries that failed.
+    pub(crate) failed: Counter,
+}
+
+/// What became of held events.
+#[derive(Clone, Debug)]
+struct HoldFigures {
+    released: Counter,
+    stale: Counter,
+    expired: Counter,
+    regressions: Counter,
+}
+
 /// All figures of the engine.
 #[derive(Debug)]
 pub(crate) struct Figures {
@@ -97,6 +116,8 @@ pub(crate) struct Figures {
     pub(crate) resource: PoolFigures,
     pub(crate) writer: PoolFigures,
     pub(crate) reaper: PoolFigures,
+    pub(crate) holds: PoolFigures,
+    pub(crate) fetch: PoolFigures,
     pub(crate) in_flight_events: Gauge,
     pub(crate) in_flight_bytes: Gauge,
     pub(crate) batch_events: Histogram,
@@ -106,6 +127,8 @@ pub(crate) struct Figures {
     pub(crate) recent_hits: Counter,
     pub(crate) recent_keys: Gauge,
     pub(crate) cache: CacheFigures,
+    pub(crate) fetches: FetchFigures,
+    settled: HoldFigures,
     pub(crate) refused: [Counter; Refused::REASONS.len()],
     pub(crate) clock_difference_ms: Gauge,
     pub(crate) store_up: Gauge,
@@ -126,13 +149,31 @@ impl Figures {
         registry.register("key_cache", "Key cache: keys looked up and facts written, by result", cache.clone());
         let of_cache = |result| cache.get_or_create_owned(&ResultLabel { result });
 
+        let settled = Family::<ResultLabel, Counter>::default();
+        registry.register("holds_settled", "Held events whose waiting ended, by result", settled.clone());
+        let of_holds = |result| settled.get_or_create_owned(&ResultLabel { result });
+        let regressions = Counter::default();
+        registry.register("version_regressions", "Events parked because a counter fell", regressions.clone());
+        let fetches = Family::<ResultLabel, Counter>::default();
+        registry.register("fetches", "Tries to fetch a state from a provider, by result", fetches.clone());
+        let of_fetches = |result| fetches.get_or_create_owned(&ResultLabel { result });
+
         let figures = Self {
+            fetches: FetchFigures { answered: of_fetches("answered"), failed: of_fetches("failed") },
+            settled: HoldFigures {
+                released: of_holds("released"),
+                stale: of_holds("stale"),
+                expired: of_holds("expired"),
+                regressions,
+            },
             ingress: pools.of("ingress"),
             dedup: pools.of("dedup"),
             ordering: pools.of("ordering"),
             resource: pools.of("resource"),
             writer: pools.of("writer"),
             reaper: pools.of("reaper"),
+            holds: pools.of("holds"),
+            fetch: pools.of("fetch"),
             in_flight_events: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             batch_events: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
@@ -180,7 +221,35 @@ impl Figures {
     }
 
     pub(crate) fn pools(&self) -> [&PoolFigures; POOLS.len()] {
-        [&self.ingress, &self.dedup, &self.ordering, &self.resource, &self.writer, &self.reaper]
+        [
+            &self.ingress,
+            &self.dedup,
+            &self.ordering,
+            &self.resource,
+            &self.writer,
+            &self.reaper,
+            &self.holds,
+            &self.fetch,
+        ]
+    }
+
+    /// Counts what a transaction did to events that wait.
+    pub(crate) fn waited(&self, waits: &Waits) {
+        let counts = [
+            (&self.settled.released, waits.released),
+            (&self.settled.stale, waits.stale),
+            (&self.settled.expired, waits.expired),
+            (&self.settled.regressions, waits.parked),
+        ];
+        for (counter, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            counter.inc_by(u64::from(count));
+        }
+        if waits.parked > 0 {
+            tracing::warn!(
+                events = waits.parked,
+                "a sender's counter fell: events are parked; see `events --held`, and `resources release` begins a new epoch"
+            );
+        }
     }
 
     pub(crate) fn refuse(&self, refused: &Refused) {

@@ -15,7 +15,10 @@ pub mod rules;
 #[cfg(feature = "sim")]
 pub mod sim;
 
+mod alarm;
 mod dedup;
+mod fetch;
+mod holds;
 mod live;
 mod ordering;
 mod reaper;

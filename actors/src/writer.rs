@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use self::commit::{Batch, Line};
 use crate::admission::Refused;
+use crate::alarm::Alarms;
 use crate::dedup::DedupActor;
 use crate::figures::Figures;
 use crate::ports::Store;
@@ -54,6 +55,7 @@ enum Stand {
 pub(crate) struct WriterActor {
     store: Arc<dyn Store>,
     dedup: Addr<DedupActor>,
+    alarms: Arc<Alarms>,
     figures: Arc<Figures>,
     settings: WriterSettings,
     up: Arc<AtomicBool>,
@@ -69,6 +71,7 @@ impl WriterActor {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         dedup: Addr<DedupActor>,
+        alarms: Arc<Alarms>,
         figures: Arc<Figures>,
         settings: WriterSettings,
         up: Arc<AtomicBool>,
@@ -77,6 +80,7 @@ impl WriterActor {
         Self {
             store,
             dedup,
+            alarms,
             figures,
             pause: settings.pause_min,
             settings,
@@ -162,7 +166,7 @@ impl WriterActor {
                 Some(Ok(session)) => {
                     actor.up.store(true, Ordering::Relaxed);
                     actor.pause = actor.settings.pause_min;
-                    let line = Line::new(session, &actor.store, &actor.dedup, &actor.figures, &actor.resources_wait);
+                    let line = Line::new(session, actor);
                     actor.stand = Stand::Idle(Box::new(line));
                 }
                 Some(Err(error)) => actor.away(error.to_string(), ctx),

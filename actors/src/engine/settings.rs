@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::fetch::FetchSettings;
 use crate::figures::Figures;
 use crate::rules::lookup::LookupMode;
+use crate::rules::retry::Retry;
 
 /// The settings of the engine. Each size is a hard bound; what is beyond it is refused, not queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +73,20 @@ pub struct EngineSettings {
     pub pulse_within: Duration,
     /// How often the store's tables are looked after.
     pub upkeep_every: Duration,
+    /// How often holds are looked for that nobody here knows of: those of other nodes and earlier lives.
+    pub holds_sweep: Duration,
+    /// Mailbox of the holds actor: requests to release by hand.
+    pub holds_mailbox: usize,
+    /// Fetches under way at a time.
+    pub fetch_slots: usize,
+    /// How long a fetch may take; another node may take over after it.
+    pub fetch_lease: Duration,
+    /// Tries of a fetch in all.
+    pub fetch_attempts: u32,
+    /// The pause after the first failed fetch; it doubles up to the longest.
+    pub fetch_pause_min: Duration,
+    /// The longest pause between fetches of a resource.
+    pub fetch_pause_max: Duration,
 }
 
 impl Default for EngineSettings {
@@ -107,6 +123,13 @@ impl Default for EngineSettings {
             pulse_every: Duration::from_secs(1),
             pulse_within: Duration::from_secs(2),
             upkeep_every: Duration::from_secs(60),
+            holds_sweep: Duration::from_secs(5),
+            holds_mailbox: 64,
+            fetch_slots: 8,
+            fetch_lease: Duration::from_secs(30),
+            fetch_attempts: 12,
+            fetch_pause_min: Duration::from_secs(1),
+            fetch_pause_max: Duration::from_secs(600),
         }
     }
 }
@@ -130,6 +153,8 @@ impl EngineSettings {
             &mut self.writer_mailbox,
             &mut self.writer_waiting,
             &mut self.batch_events,
+            &mut self.holds_mailbox,
+            &mut self.fetch_slots,
         ];
         for size in sizes {
             *size = (*size).max(1);
@@ -146,11 +171,27 @@ impl EngineSettings {
             (&figures.ordering, self.ordering_mailbox),
             (&figures.resource, self.resource_mailbox),
             (&figures.writer, self.writer_mailbox),
+            (&figures.holds, self.holds_mailbox),
         ];
         for (pool, bound) in bounds {
             pool.bound.set(i64::try_from(bound).unwrap_or(i64::MAX));
         }
         // actix's own default: one message a pulse never fills it
         figures.reaper.bound.set(16);
+        figures.fetch.bound.set(16);
+    }
+
+    pub(super) fn fetch(&self) -> FetchSettings {
+        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        FetchSettings {
+            slots: self.fetch_slots,
+            lease: self.fetch_lease,
+            sweep_every: self.holds_sweep,
+            retry: Retry {
+                attempts: self.fetch_attempts.max(1),
+                first_ms: ms(self.fetch_pause_min),
+                max_ms: ms(self.fetch_pause_max),
+            },
+        }
     }
 }

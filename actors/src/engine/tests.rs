@@ -13,7 +13,7 @@ use super::{Engine, EngineSettings, Ports};
 use crate::admission::Refused;
 use crate::ingress::Ingress;
 use crate::memory::{MemoryCache, MemoryStore};
-use crate::ports::Clock;
+use crate::ports::{Clock, NoFetcher};
 use crate::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Verdict};
 use crate::rules::key::{BodyDigest, Key};
 use crate::rules::order::{Order, Policy};
@@ -42,7 +42,8 @@ impl World {
     async fn start() -> Self {
         let clock = Arc::new(Ticks::default());
         let store = Arc::new(MemoryStore::new(clock.clone(), Incarnation(Uuid::nil())));
-        let ports = Ports { store, cache: Arc::new(MemoryCache::new(100)), clock: clock.clone() };
+        let ports =
+            Ports { store, cache: Arc::new(MemoryCache::new(100)), clock: clock.clone(), fetcher: Arc::new(NoFetcher) };
         let settings = EngineSettings { own_arbiters: false, ..EngineSettings::default() };
         let engine = Engine::start(settings, ports, &mut Registry::default());
         let mut turns = tokio::time::interval(Duration::from_millis(1));

@@ -10,10 +10,12 @@ use std::task::{Context, Poll};
 use actix::Addr;
 use tokio::time::Instant;
 
+use super::WriterActor;
 use crate::admission::Refused;
+use crate::alarm::Alarms;
 use crate::dedup::DedupActor;
 use crate::figures::{Figures, Tally};
-use crate::ports::{Committed, Fact, Outcome, Session, Store, StoreError};
+use crate::ports::{Committed, Fact, Outcome, Session, Store, StoreError, Waits};
 use crate::resource::Waiting;
 use crate::rules::event::{Event, Receipt, Unusable, Verdict};
 use crate::work::{Job, Keep, Learnt, Ticket, Write, post};
@@ -29,6 +31,7 @@ pub(super) struct Line {
     session: Option<Box<dyn Session>>,
     store: Arc<dyn Store>,
     dedup: Addr<DedupActor>,
+    alarms: Arc<Alarms>,
     figures: Arc<Figures>,
     tally: Tally,
     resources_wait: Waiting,
@@ -37,20 +40,15 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(
-        session: Box<dyn Session>,
-        store: &Arc<dyn Store>,
-        dedup: &Addr<DedupActor>,
-        figures: &Arc<Figures>,
-        resources_wait: &Waiting,
-    ) -> Self {
+    pub(super) fn new(session: Box<dyn Session>, writer: &WriterActor) -> Self {
         Self {
             session: Some(session),
-            store: Arc::clone(store),
-            dedup: dedup.clone(),
-            figures: Arc::clone(figures),
-            tally: Tally::new(Arc::clone(figures)),
-            resources_wait: Rc::clone(resources_wait),
+            store: Arc::clone(&writer.store),
+            dedup: writer.dedup.clone(),
+            alarms: Arc::clone(&writer.alarms),
+            figures: Arc::clone(&writer.figures),
+            tally: Tally::new(Arc::clone(&writer.figures)),
+            resources_wait: Rc::clone(&writer.resources_wait),
             events: Vec::new(),
             tickets: Vec::new(),
         }
@@ -129,6 +127,10 @@ impl Line {
     }
 
     fn settle(&mut self, events: &[Event], tickets: impl Iterator<Item = Ticket>, committed: &Committed) {
+        if committed.waits != Waits::default() {
+            self.figures.waited(&committed.waits);
+            self.alarms.heed(&committed.waits);
+        }
         let mut tickets = tickets.take(events.len()).peekable();
         let mut answers = Vec::with_capacity(events.len());
         let mut learnt = Learnt {

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use smallvec::SmallVec;
 use tidegate_actors::memory::{MemoryCache, MemoryStore};
-use tidegate_actors::ports::{Claimed, Clock, Committed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
+use tidegate_actors::ports::{
+    Claimed, Clock, Committed, FetchClaim, NoFetcher, Pulse, Session, Store, StoreError, Upkeep, Waits,
+};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
 use tidegate_actors::rules::key::{BodyDigest, Key, ResourceHash};
 use tidegate_actors::rules::order::{Order, Policy, Tie};
@@ -135,7 +137,12 @@ impl World {
         let batches = Arc::default();
         let watched = Watched { store: store.clone(), batches: Arc::clone(&batches) };
         let mut registry = Registry::default();
-        let ports = Ports { store: Arc::new(watched), cache: Arc::new(cache.clone()), clock: clock.clone() };
+        let ports = Ports {
+            store: Arc::new(watched),
+            cache: Arc::new(cache.clone()),
+            clock: clock.clone(),
+            fetcher: Arc::new(NoFetcher),
+        };
         let engine = Engine::start(settings, ports, &mut registry);
         let ingress = engine.ingress();
         Self { store, cache, engine, ingress, clock, registry, batches }
