@@ -171,6 +171,12 @@ impl Graph {
         (0..self.names.len()).filter(leads).map(|from| self.names[from].as_str()).collect()
     }
 
+    /// How far along a step is: what leads to it is never further. The fewer steps still follow, the further.
+    #[must_use]
+    pub fn depth(&self, step: &str) -> u32 {
+        self.place(step).map_or(0, |place| u64::BITS - self.paths[place].count_ones())
+    }
+
     /// Where `step` stands, seen from the current one; `None` is a resource never seen. A current step that
     /// the graph does not know any more holds nobody up.
     #[must_use]

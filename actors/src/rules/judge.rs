@@ -65,7 +65,7 @@ pub struct Judged {
 /// Judges the events of one resource: `items` in the order they came, held ones first.
 pub fn judge(state: State, items: &[Item<'_>], now_ms: i64, push: Push) -> Result<Judged, Unjudged> {
     let mut pending: Vec<usize> = (0..items.len()).collect();
-    pending.sort_by_key(|&place| (items[place].subject.version.is_none(), items[place].subject.version));
+    pending.sort_by_key(|&place| items[place].rank());
     let mut court = Court {
         state,
         items,

@@ -7,5 +7,7 @@ mod cache;
 mod drain;
 mod duplicates;
 mod failures;
+mod fetches;
+mod holds;
 mod order;
 mod support;

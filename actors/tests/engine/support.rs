@@ -13,7 +13,8 @@ use prometheus_client::registry::Registry;
 use smallvec::SmallVec;
 use tidegate_actors::memory::{MemoryCache, MemoryStore};
 use tidegate_actors::ports::{
-    Claimed, Clock, Committed, FetchClaim, NoFetcher, Pulse, Session, Store, StoreError, Upkeep, Waits,
+    Claimed, Clock, Committed, EventFilter, FetchClaim, Fetcher, NoFetcher, Pulse, Reader as _, Session, Store,
+    StoreError, Upkeep, Waits,
 };
 use tidegate_actors::rules::event::{Event, EventId, Guard, Incarnation, Intent, Receipt, Resource, Unusable, Verdict};
 use tidegate_actors::rules::key::{BodyDigest, Key, ResourceHash};
@@ -28,17 +29,32 @@ pub(crate) fn paused<F: Future>(run: F) -> F::Output {
     actix_rt::System::with_tokio_rt(runtime).block_on(run)
 }
 
-/// A clock that counts.
-#[derive(Default)]
-pub(crate) struct Ticks(AtomicU64);
+/// A clock that goes with the driven time, and ids that count.
+pub(crate) struct Ticks {
+    start: tokio::time::Instant,
+    ids: AtomicU64,
+}
+
+impl Default for Ticks {
+    fn default() -> Self {
+        Self { start: tokio::time::Instant::now(), ids: AtomicU64::new(0) }
+    }
+}
+
+impl Ticks {
+    /// Milliseconds since the world began.
+    pub(crate) fn ms(&self) -> i64 {
+        i64::try_from(self.start.elapsed().as_millis()).unwrap()
+    }
+}
 
 impl Clock for Ticks {
     fn now_ms(&self) -> i64 {
-        1_700_000_000_000
+        1_700_000_000_000 + self.ms()
     }
 
     fn event_id(&self) -> EventId {
-        EventId(Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1))
+        EventId(Uuid::from_u128(u128::from(self.ids.fetch_add(1, Ordering::Relaxed)) + 1))
     }
 }
 
@@ -134,15 +150,21 @@ impl World {
 
     /// Another node over the same store and cache.
     pub(crate) fn beside(settings: EngineSettings, clock: Arc<Ticks>, store: MemoryStore, cache: MemoryCache) -> Self {
+        Self::asking(settings, clock, store, cache, Arc::new(NoFetcher))
+    }
+
+    /// The same with a provider to ask.
+    pub(crate) fn asking(
+        settings: EngineSettings,
+        clock: Arc<Ticks>,
+        store: MemoryStore,
+        cache: MemoryCache,
+        fetcher: Arc<dyn Fetcher>,
+    ) -> Self {
         let batches = Arc::default();
         let watched = Watched { store: store.clone(), batches: Arc::clone(&batches) };
         let mut registry = Registry::default();
-        let ports = Ports {
-            store: Arc::new(watched),
-            cache: Arc::new(cache.clone()),
-            clock: clock.clone(),
-            fetcher: Arc::new(NoFetcher),
-        };
+        let ports = Ports { store: Arc::new(watched), cache: Arc::new(cache.clone()), clock: clock.clone(), fetcher };
         let engine = Engine::start(settings, ports, &mut registry);
         let ingress = engine.ingress();
         Self { store, cache, engine, ingress, clock, registry, batches }
@@ -190,6 +212,28 @@ impl World {
             headers: Bytes::from_static(b"{}"),
             body,
         }
+    }
+
+    /// An event under a rule of its own.
+    pub(crate) fn under(&self, order: &Arc<Order>, key: &str, resource: &str, version: u64) -> Event {
+        Event { order: Arc::clone(order), ..self.event(key, resource, version) }
+    }
+
+    /// What became of the event with this key, as its row says.
+    pub(crate) async fn verdict_of(&self, key: &str) -> Verdict {
+        let filter = EventFilter { key: Some(key.to_owned()), ..EventFilter::default() };
+        self.store.events(&filter, None, 1).await.unwrap().rows[0].verdict
+    }
+
+    /// Waits until the event with this key became that, and says when that was.
+    pub(crate) async fn became(&self, key: &str, verdict: Verdict) -> i64 {
+        let wait = async {
+            while self.verdict_of(key).await != verdict {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(3_600), wait).await.expect("it becomes that within an hour");
+        self.clock.ms()
     }
 
     pub(crate) async fn take(&self, event: Event) -> Result<Receipt, Refused> {

@@ -122,6 +122,16 @@ impl<'a> Item<'a> {
         Self { id, subject, along: false, fetched: None, waiting: Waiting::default() }
     }
 
+    /// In which order events are taken: by version, then by step, what has no version last.
+    pub(super) fn rank(&self) -> (bool, Option<&'a Version>, u32) {
+        let View { version, step, order, .. } = self.subject;
+        let depth = match (&order.policy, step) {
+            (Policy::Transition { graph, .. }, Some(step)) => graph.depth(step),
+            _ => 0,
+        };
+        (version.is_none(), version, depth)
+    }
+
     pub(super) const fn is_new(&self) -> bool {
         !self.waiting.held
     }

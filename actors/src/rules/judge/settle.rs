@@ -117,8 +117,7 @@ impl Court<'_, '_> {
 
     fn in_version_order(&mut self) {
         let items = self.items;
-        self.pending
-            .sort_by_key(|&place| (items[place].subject.version.is_none(), items[place].subject.version, place));
+        self.pending.sort_by_key(|&place| (items[place].rank(), place));
     }
 
     fn hold_of(&self, place: usize) -> Option<&Hold> {
