@@ -149,15 +149,13 @@ impl Desk {
             why,
             "fetching the state of a resource failed"
         );
-        match guarded_future(&self.figures.fetch, self.store.fetch_failed(claim, &why, pause_ms)).await {
-            Some(Ok(waits)) => {
-                self.figures.waited(&waits);
-                if let Some(ms) = pause_ms {
-                    self.alarms.fetches.ring_in(ms + 1);
-                }
+        // where even that cannot be written, its lease runs out
+        let written = guarded_future(&self.figures.fetch, self.store.fetch_failed(claim, &why, pause_ms)).await;
+        if let Some(Ok(waits)) = written {
+            self.figures.waited(&waits);
+            if let Some(ms) = pause_ms {
+                self.alarms.fetches.ring_in(ms + 1);
             }
-            // its lease runs out
-            Some(Err(_)) | None => {}
         }
     }
 }

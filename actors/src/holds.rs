@@ -67,12 +67,10 @@ async fn settle(store: Arc<dyn Store>, alarms: Arc<Alarms>, sweep_every: Duratio
                 alarms.heed(&waits);
                 failed = false;
             }
-            Some(Err(error)) => {
-                if !std::mem::replace(&mut failed, true) {
-                    tracing::warn!(%error, "held events cannot be settled now; they stay held until the store is back");
-                }
+            Some(Err(error)) if !std::mem::replace(&mut failed, true) => {
+                tracing::warn!(%error, "held events cannot be settled now; they stay held until the store is back");
             }
-            None => {}
+            Some(Err(_)) | None => {}
         }
     }
 }
