@@ -4,6 +4,7 @@
 //! the data. A fault also says whether the connection can go on.
 
 use tidegate_actors::ports::StoreError;
+use tidegate_actors::rules::judge::Unjudged;
 
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
@@ -49,6 +50,11 @@ impl Fault {
             return Self { error: StoreError::Unavailable(text), dead: false, disk: false };
         }
         Self { error: StoreError::Unknown(text), dead: true, disk: true }
+    }
+
+    /// The rules refuse the batch: nothing is stored, and the connection is as good as before.
+    pub(super) fn unjudged(unjudged: Unjudged) -> Self {
+        Self { error: unjudged.into(), dead: false, disk: false }
     }
 
     /// Something in the database is not what this program writes.

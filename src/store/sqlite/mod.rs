@@ -8,13 +8,18 @@
 mod commit;
 mod connect;
 mod error;
+mod execute;
+mod load;
 mod place;
 mod quarantine;
 mod reader;
+mod rows;
 mod schema;
 mod session;
 mod statements;
 mod upkeep;
+mod waiting;
+mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +28,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
-use tidegate_actors::ports::{Claimed, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
+use tidegate_actors::ports::{Claimed, Clock, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::event::Incarnation;
 use tidegate_actors::rules::key::ResourceHash;
 use tokio::sync::{Mutex, MutexGuard};
@@ -58,6 +63,8 @@ pub async fn open_reader(settings: &StoreSettings) -> Result<SqliteReader, OpenE
 /// One database file, open for writing.
 pub struct SqliteStore {
     shared: Arc<Shared>,
+    /// In place of the clock that SQLite reads.
+    clock: Option<Arc<dyn Clock>>,
     keys_window: Duration,
     events_retention: Duration,
 }
@@ -102,17 +109,24 @@ impl SqliteStore {
             writer: Mutex::new(Writer { connection: Some(connection), disk_failed: false }),
             path,
         };
-        Ok(Self::over(Arc::new(shared), settings))
+        Ok(Self::over(Arc::new(shared), None, settings))
+    }
+
+    /// The same, with another clock for pulse, holds, fetches and upkeep: for simulated time.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
     /// The same open database once more, which remembers as long as these settings say.
     #[must_use]
     pub fn beside(&self, settings: &StoreSettings) -> Self {
-        Self::over(Arc::clone(&self.shared), settings)
+        Self::over(Arc::clone(&self.shared), self.clock.clone(), settings)
     }
 
-    fn over(shared: Arc<Shared>, settings: &StoreSettings) -> Self {
-        Self { shared, keys_window: settings.keys_window, events_retention: settings.events_retention }
+    fn over(shared: Arc<Shared>, clock: Option<Arc<dyn Clock>>, settings: &StoreSettings) -> Self {
+        Self { shared, clock, keys_window: settings.keys_window, events_retention: settings.events_retention }
     }
 
     /// One round of upkeep at a time of the caller's choosing.
@@ -128,7 +142,7 @@ impl Store for SqliteStore {
         let mut turn = Turn::wait(&self.shared).await;
         let connection = turn.take().await?;
         turn.put(connection);
-        Ok(Box::new(SqliteSession::new(Arc::clone(&self.shared))))
+        Ok(Box::new(SqliteSession::new(Arc::clone(&self.shared), self.clock.clone())))
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
@@ -137,23 +151,27 @@ impl Store for SqliteStore {
         let row = self.shared.reads.one(sql).await?;
         let broken = |error| error::unavailable("read the meta row", &error);
         let incarnation = Incarnation(row.try_get::<Uuid, _>(1).map_err(broken)?);
-        Ok(Pulse { now_ms: row.try_get(0).map_err(broken)?, incarnation })
+        let now_ms = match &self.clock {
+            Some(clock) => clock.now_ms(),
+            None => row.try_get(0).map_err(broken)?,
+        };
+        Ok(Pulse { now_ms, incarnation })
     }
 
-    async fn settle_due(&self, _limit: u32) -> Result<Waits, StoreError> {
-        Ok(Waits::default())
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        waiting::settle_due(self, limit).await
     }
 
-    async fn release(&self, _resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
-        Ok(None)
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        waiting::release(self, resource).await
     }
 
-    async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
-        Ok(Claimed::default())
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        waiting::claim_fetches(self, limit, lease_ms).await
     }
 
-    async fn fetch_failed(&self, _: &FetchClaim, _: &str, _: Option<i64>) -> Result<Waits, StoreError> {
-        Ok(Waits::default())
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        waiting::fetch_failed(self, claim, why, retry_in_ms).await
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {

@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::error::{Fault, unavailable};
+use super::rows::{self, event_row, fetch_row, held_row, quarantine_row, resource_row};
 use super::{KEY_SLOTS, connect, schema};
 use crate::store::OpenError;
 
@@ -33,17 +34,6 @@ const QUERY_WITHIN: Duration = Duration::from_secs(5);
 const COUNT_WITHIN: Duration = Duration::from_secs(600);
 /// Steps of SQLite's machine between two looks at the clock: well below a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
-
-const EVENT_LIST: &str = "SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, \
-     version_text, verdict, tie, conflicts_with, length(body), NULL, NULL FROM events WHERE true";
-const EVENT_ONE: &str = "SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, \
-     version_text, verdict, tie, conflicts_with, length(body), headers, body FROM events WHERE id = ";
-const RESOURCES: &str = "SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied \
-     FROM resources WHERE true";
-const QUARANTINE: &str =
-    "SELECT id, received_at_ms, source, tenant, code, reason, times, NULL FROM quarantine WHERE true";
-const QUARANTINE_ONE: &str =
-    "SELECT id, received_at_ms, source, tenant, code, reason, times, body FROM quarantine WHERE id = ";
 
 /// Reads one database.
 pub struct SqliteReader {
@@ -144,7 +134,7 @@ impl Reader for SqliteReader {
         after: Option<Uuid>,
         limit: u32,
     ) -> Result<Page<EventRow>, StoreError> {
-        let mut query = Query::new(EVENT_LIST);
+        let mut query = Query::new(rows::EVENT_LIST);
         also(&mut query, "id < ", after);
         also(&mut query, "source = ", filter.source.clone());
         also(&mut query, "verdict = ", filter.verdict.map(Verdict::word));
@@ -153,12 +143,13 @@ impl Reader for SqliteReader {
             also(&mut query, "resource_kind = ", Some(kind));
             also(&mut query, "resource_id = ", Some(id));
         }
+        also(&mut query, "resource_hash = ", filter.of.map(|hash| Uuid::from_bytes(hash.0)));
         query.push(" ORDER BY id DESC");
         self.page(query, limit, event_row, |row| row.id.0).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventRow>, StoreError> {
-        let mut query = Query::new(EVENT_ONE);
+        let mut query = Query::new(rows::EVENT_ONE);
         query.push_bind(id.0);
         let rows = self.rows(query, QUERY_WITHIN).await?;
         rows.first().map(event_row).transpose().map_err(|error| unavailable("read an event", &error))
@@ -170,7 +161,7 @@ impl Reader for SqliteReader {
         after: Option<Uuid>,
         limit: u32,
     ) -> Result<Page<ResourceRow>, StoreError> {
-        let mut query = Query::new(RESOURCES);
+        let mut query = Query::new(rows::RESOURCES);
         also(&mut query, "hash > ", after);
         also(&mut query, "source = ", filter.source.clone());
         also(&mut query, "kind = ", filter.kind.clone());
@@ -180,29 +171,37 @@ impl Reader for SqliteReader {
     }
 
     async fn resource(&self, hash: ResourceHash) -> Result<Option<ResourceRow>, StoreError> {
-        let mut query = Query::new(RESOURCES);
+        let mut query = Query::new(rows::RESOURCES);
         also(&mut query, "hash = ", Some(Uuid::from_bytes(hash.0)));
         let rows = self.rows(query, QUERY_WITHIN).await?;
         rows.first().map(resource_row).transpose().map_err(|error| unavailable("read a resource", &error))
     }
 
-    async fn held(&self, _: &HeldFilter, _: Option<Uuid>, _: u32) -> Result<Page<HeldRow>, StoreError> {
-        Ok(Page { rows: Vec::new(), next: None })
+    async fn held(&self, filter: &HeldFilter, after: Option<Uuid>, limit: u32) -> Result<Page<HeldRow>, StoreError> {
+        let mut query = Query::new(rows::HELD);
+        also(&mut query, "h.event_id > ", after);
+        also(&mut query, "h.resource_hash = ", filter.of.map(|hash| Uuid::from_bytes(hash.0)));
+        also(&mut query, "e.source = ", filter.source.clone());
+        query.push(" ORDER BY h.event_id");
+        self.page(query, limit, held_row, |row| row.event.0).await
     }
 
-    async fn fetch(&self, _: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
-        Ok(None)
+    async fn fetch(&self, resource: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
+        let mut query = Query::new(rows::FETCH);
+        query.push_bind(Uuid::from_bytes(resource.0));
+        let rows = self.rows(query, QUERY_WITHIN).await?;
+        rows.first().map(fetch_row).transpose().map_err(|error| unavailable("read a fetch", &error))
     }
 
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
-        let mut query = Query::new(QUARANTINE);
+        let mut query = Query::new(rows::QUARANTINE);
         also(&mut query, "id < ", after);
         query.push(" ORDER BY id DESC");
         self.page(query, limit, quarantine_row, |row| row.id.0).await
     }
 
     async fn quarantined(&self, id: EventId) -> Result<Option<QuarantineRow>, StoreError> {
-        let mut query = Query::new(QUARANTINE_ONE);
+        let mut query = Query::new(rows::QUARANTINE_ONE);
         query.push_bind(id.0);
         let rows = self.rows(query, QUERY_WITHIN).await?;
         rows.first().map(quarantine_row).transpose().map_err(|error| unavailable("read a request", &error))
@@ -213,6 +212,8 @@ impl Reader for SqliteReader {
         let mut query = Query::new("SELECT verdict, count(*) FROM events GROUP BY verdict");
         query.push(" UNION ALL SELECT 'quarantined', count(*) FROM quarantine");
         query.push(" UNION ALL SELECT 'resources', count(*) FROM resources");
+        query.push(" UNION ALL SELECT 'holds', count(*) FROM holds");
+        query.push(" UNION ALL SELECT 'fetches', count(*) FROM fetches WHERE due_ms IS NOT NULL");
         for slot in 0..KEY_SLOTS {
             query.push(format!(" UNION ALL SELECT 'keys', count(*) FROM keys_{slot}"));
         }
@@ -222,6 +223,8 @@ impl Reader for SqliteReader {
             match (word.as_str(), Verdict::from_word(&word)) {
                 (_, Some(verdict)) if count > 0 => counts.events.push((verdict, count)),
                 ("resources", _) => counts.resources = count,
+                ("holds", _) => counts.held = count,
+                ("fetches", _) => counts.fetches = count,
                 ("keys", _) => counts.keys += count,
                 _ => {}
             }
@@ -259,62 +262,4 @@ where
     if let Some(value) = value {
         query.push(" AND ").push(condition).push_bind(value);
     }
-}
-
-fn event_row(row: &SqliteRow) -> Result<EventRow, sqlx::Error> {
-    let resource: (Option<String>, Option<String>) = (row.try_get(6)?, row.try_get(7)?);
-    Ok(EventRow {
-        id: EventId(row.try_get(0)?),
-        received_at_ms: row.try_get(1)?,
-        source: row.try_get(2)?,
-        tenant: row.try_get(3)?,
-        key: row.try_get(4)?,
-        kind: row.try_get(5)?,
-        resource: resource.0.zip(resource.1),
-        version: row.try_get(8)?,
-        verdict: verdict(row.try_get(9)?)?,
-        tie: row.try_get(10)?,
-        why: None,
-        settled_at_ms: None,
-        conflicts_with: row.try_get::<Option<Uuid>, _>(11)?.map(EventId),
-        body_bytes: row.try_get(12)?,
-        headers: row.try_get(13)?,
-        body: row.try_get(14)?,
-    })
-}
-
-fn verdict(word: &str) -> Result<Verdict, sqlx::Error> {
-    Verdict::from_word(word).ok_or_else(|| sqlx::Error::Decode(format!("{word:?} is no verdict").into()))
-}
-
-fn resource_row(row: &SqliteRow) -> Result<ResourceRow, sqlx::Error> {
-    Ok(ResourceRow {
-        hash: ResourceHash(row.try_get::<Uuid, _>(0)?.into_bytes()),
-        source: row.try_get(1)?,
-        tenant: row.try_get(2)?,
-        kind: row.try_get(3)?,
-        id: row.try_get(4)?,
-        version: row.try_get(5)?,
-        deleted: row.try_get(6)?,
-        event: row.try_get::<Option<Uuid>, _>(7)?.map(EventId),
-        applied_at_ms: row.try_get(8)?,
-        applied: row.try_get(9)?,
-        epoch: 1,
-        step: None,
-        held: 0,
-        fields: None,
-    })
-}
-
-fn quarantine_row(row: &SqliteRow) -> Result<QuarantineRow, sqlx::Error> {
-    Ok(QuarantineRow {
-        id: EventId(row.try_get(0)?),
-        received_at_ms: row.try_get(1)?,
-        source: row.try_get(2)?,
-        tenant: row.try_get(3)?,
-        code: row.try_get(4)?,
-        reason: row.try_get(5)?,
-        times: row.try_get(6)?,
-        body: row.try_get(7)?,
-    })
 }

@@ -6,19 +6,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_actors::ports::{Committed, Session, StoreError};
+use tidegate_actors::ports::{Clock, Committed, Session, StoreError};
 use tidegate_actors::rules::event::{Event, EventId, Unusable};
 
 use super::{Shared, Turn, commit, quarantine};
 
 pub(super) struct SqliteSession {
     shared: Arc<Shared>,
+    clock: Option<Arc<dyn Clock>>,
     dead: bool,
 }
 
 impl SqliteSession {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, dead: false }
+    pub(super) fn new(shared: Arc<Shared>, clock: Option<Arc<dyn Clock>>) -> Self {
+        Self { shared, clock, dead: false }
     }
 
     fn alive(&self) -> Result<(), StoreError> {
@@ -40,7 +41,7 @@ impl Session for SqliteSession {
         let shared = Arc::clone(&self.shared);
         let mut turn = Turn::wait(&shared).await;
         let mut connection = turn.take().await?;
-        let result = commit::commit(&mut connection, &shared.statements, batch).await;
+        let result = commit::commit(&mut connection, &shared.statements, batch, self.clock.as_deref()).await;
         let result = turn.settle(connection, result).await;
         self.learn(&result);
         result

@@ -128,11 +128,12 @@ async fn set_ring(connection: &mut SqliteConnection, slot: i64, since_ms: i64) -
 }
 
 /// The head of the log, as far as it is old enough: rows came in order of time, so nothing behind it is older.
+/// What still waits stays whatever its age, for it is to be applied with its bytes (I15).
 async fn events(connection: &mut SqliteConnection, before_ms: i64) -> Result<Step, sqlx::Error> {
     let sql = "DELETE FROM events WHERE seq IN ( \
                    SELECT seq FROM ( \
                        SELECT seq, received_at_ms, sum(length(body)) OVER (ORDER BY seq) - length(body) AS bytes_before \
-                       FROM (SELECT seq, received_at_ms, body FROM events ORDER BY seq LIMIT ?1)) \
+                       FROM (SELECT seq, received_at_ms, body FROM events WHERE verdict <> 'held' ORDER BY seq LIMIT ?1)) \
                    WHERE received_at_ms < ?2 AND bytes_before < ?3)";
     let rows = i64::try_from(EVENTS_A_CHUNK).unwrap_or(i64::MAX);
     let query = sqlx::query(sql).bind(rows).bind(before_ms).bind(BYTES_A_CHUNK);
