@@ -66,6 +66,45 @@ impl SecretRef {
     }
 }
 
+/// The value of a header to send: a text, or a secret by its place, also behind a word (`Bearer env:NAME`).
+pub(crate) struct HeaderRef {
+    before: String,
+    secret: Option<SecretRef>,
+}
+
+impl HeaderRef {
+    /// Reads a value; the error is to be read after the setting's key.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let (before, last) = text.rsplit_once(' ').map_or(("", text), |(before, last)| (before, last));
+        let secret = SecretRef::parse(last).filter(|secret| !secret.is_demo());
+        if secret.is_some() {
+            let before = if before.is_empty() { String::new() } else { format!("{before} ") };
+            return Ok(Self { before, secret });
+        }
+        let name = name.to_ascii_lowercase();
+        let credential =
+            ["auth", "token", "secret", "key", "cookie", "password"].iter().any(|word| name.contains(word));
+        if credential {
+            let message = "may hold a secret (not shown): write \"env:NAME\", \"file:/path\", or a word before it such as \
+                           \"Bearer env:NAME\"";
+            return Err(message.to_owned());
+        }
+        Ok(Self { before: text.to_owned(), secret: None })
+    }
+
+    /// The whole value; the error is to be read after the setting's key.
+    pub(crate) fn resolve(&self, environment: &Environment) -> Result<SecretString, String> {
+        let secret = self.secret.as_ref().map(|secret| secret.resolve(environment)).transpose()?;
+        let secret = secret.as_ref().map_or("", |secret| secret.expose_secret());
+        let value = SecretString::from(format!("{}{secret}", self.before));
+        let fits = |byte: u8| (b' '..=b'~').contains(&byte);
+        if value.expose_secret().is_empty() || !value.expose_secret().bytes().all(fits) {
+            return Err("cannot be a header's value (not shown): use printable ASCII on one line".to_owned());
+        }
+        Ok(value)
+    }
+}
+
 fn read_file(path: &PathBuf) -> std::io::Result<String> {
     let mut text = String::new();
     let length = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;

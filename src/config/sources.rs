@@ -4,13 +4,16 @@
 //! where secrets may stand. What a source's fields mean is judged by `source`.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use secrecy::SecretString;
 use tidegate_actors::ports::Clock as _;
 use toml::{Table, Value};
 
 use super::layers::joined;
-use super::secret::{Environment, SecretRef};
-use super::units::ShowSize;
+use super::redact::printable;
+use super::secret::{Environment, HeaderRef, SecretRef};
+use super::units::{ShowDuration, ShowSize};
 use super::{Config, Problem, spec_faults};
 use crate::clock::SystemClock;
 use crate::source::spec::SecretSpec;
@@ -30,6 +33,8 @@ pub struct SourceEntry {
     pub enabled: bool,
     /// Its secrets, fetched; empty where it is off.
     pub secrets: Vec<ResolvedSecret>,
+    /// Headers of its `refetch`, their secrets fetched; empty where it is off.
+    pub headers: Vec<(String, SecretString)>,
 }
 
 /// Everything found while reading the list.
@@ -37,6 +42,7 @@ pub(super) struct Sources<'a> {
     environment: &'a Environment,
     listen: SocketAddr,
     body_bytes: u64,
+    retention: Duration,
     pub(super) entries: Vec<SourceEntry>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
@@ -44,9 +50,15 @@ pub(super) struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     pub(super) fn read(list: Option<&Value>, config: &Config, environment: &'a Environment) -> Self {
-        let (listen, body_bytes) = (config.server.listen, config.limits.body_bytes);
-        let mut sources =
-            Self { environment, listen, body_bytes, entries: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+        let mut sources = Self {
+            environment,
+            listen: config.server.listen,
+            body_bytes: config.limits.body_bytes,
+            retention: config.events.retention,
+            entries: Vec::new(),
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        };
         let Some(Value::Array(items)) = list else {
             sources.problem("source", "must be a list: write [[source]] with double brackets");
             return sources;
@@ -95,7 +107,41 @@ impl<'a> Sources<'a> {
             let message = format!("must be at most `limits.body_bytes` ({}), got {own}", ShowSize(self.body_bytes));
             self.problem(&joined(&key, "max_body"), message);
         }
-        self.entries.push(SourceEntry { key, spec, enabled, secrets });
+        let headers = self.headers(&key, &spec, enabled);
+        self.holds(&key, &spec);
+        self.entries.push(SourceEntry { key, spec, enabled, secrets, headers });
+    }
+
+    /// The headers of `refetch`; a secret in one is named like any other, also behind a word such as `Bearer`.
+    fn headers(&mut self, key: &str, spec: &SourceSpec, enabled: bool) -> Vec<(String, SecretString)> {
+        let mut headers = Vec::new();
+        for (name, value) in spec.refetch.iter().flat_map(|refetch| &refetch.headers) {
+            let read = HeaderRef::parse(name, &value.0).and_then(|value| match enabled {
+                true => value.resolve(self.environment).map(Some),
+                false => Ok(None),
+            });
+            match read {
+                Ok(value) => headers.extend(value.map(|value| (name.clone(), value))),
+                Err(reason) => self.problem(&format!("{key}.refetch.headers.{}", printable(name, 64)), reason),
+            }
+        }
+        headers
+    }
+
+    /// An event must not be dropped with the log of events while it still waits.
+    fn holds(&mut self, key: &str, spec: &SourceSpec) {
+        let narrowed = spec.narrow.iter().flatten().enumerate();
+        let narrowed = narrowed.map(|(at, narrow)| (format!("narrow[{at}].order"), narrow.order.as_ref()));
+        for (place, order) in std::iter::once(("order".to_owned(), spec.order.as_ref())).chain(narrowed) {
+            let Some(hold_for) = order.and_then(|order| order.hold_for) else { continue };
+            if hold_for.0 >= self.retention {
+                let message = format!(
+                    "must be shorter than `events.retention` ({}), got {hold_for}: an event is dropped from the log by then",
+                    ShowDuration(self.retention)
+                );
+                self.problem(&format!("{key}.{place}.hold_for"), message);
+            }
+        }
     }
 
     fn secrets(&mut self, key: &str, spec: &SourceSpec, enabled: bool) -> Vec<ResolvedSecret> {
@@ -115,12 +161,7 @@ impl<'a> Sources<'a> {
         resolved
     }
 
-    fn secret(
-        &mut self,
-        key: &str,
-        secret: &SecretSpec,
-        enabled: bool,
-    ) -> Option<(secrecy::SecretString, Option<i64>)> {
+    fn secret(&mut self, key: &str, secret: &SecretSpec, enabled: bool) -> Option<(SecretString, Option<i64>)> {
         let until_ms = self.until(key, secret)?;
         let Some(reference) = SecretRef::parse(secret.value()) else {
             let message = "must be \"env:NAME\" or \"file:/path\", got something else (not shown): \

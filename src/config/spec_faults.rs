@@ -85,7 +85,8 @@ fn remove_in(value: &mut Value, steps: &[Step]) -> bool {
 
 /// Says in the words of this file what the reader found; a value that may be a secret is left out.
 fn explain(message: &str, steps: &[Step]) -> String {
-    let secret = steps.iter().any(|step| matches!(step, Step::Key(name) if name.contains("secret")));
+    let hides = |name: &str| name.contains("secret") || name == "headers";
+    let secret = steps.iter().any(|step| matches!(step, Step::Key(name) if hides(name)));
     let message = printable(message.lines().next().unwrap_or(message), 400);
     if message.contains("untagged enum Texts") {
         return "must be a text or a list of texts".to_owned();
@@ -96,6 +97,9 @@ fn explain(message: &str, steps: &[Step]) -> String {
     }
     if message.contains("untagged enum TenantSpec") {
         return "must be a tenant's name or { name = \"…\", secrets = [\"env:NAME\"] }".to_owned();
+    }
+    if message.contains("untagged enum StartSpec") {
+        return "must be a whole number (`sequence`), or a step or a list of steps (`transition`)".to_owned();
     }
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match quoted.split_first() {

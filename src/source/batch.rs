@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use tidegate_actors::rules::event::EventId;
 
-use super::json::{self, ItemsFault};
+use super::parts::{self, ItemsFault};
 use super::read::{Part, json_flaw};
 use super::reference::Found;
 use super::rules::{BatchRule, Flaw};
@@ -27,7 +27,7 @@ impl Source {
             let reason = "the array of events is missing: correct `batch` of the source";
             return Err(Flaw::new("batch-missing", reason));
         };
-        let items = json::items(raw, rule.items_max).map_err(|fault| match fault {
+        let items = parts::items(raw, rule.items_max).map_err(|fault| match fault {
             ItemsFault::NotAnArray => {
                 Flaw::new("batch-not-an-array", "the events stand in no array: correct `batch` of the source")
             }

@@ -1,11 +1,13 @@
 //! A source's settings as a [`Source`], or everything that is wrong with them at once.
 
+mod order;
+mod refetch;
+
 use std::sync::Arc;
 
 use actix_web::http::header::HeaderName;
 use bytes::Bytes;
 use secrecy::ExposeSecret as _;
-use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::{Precision, VERSION_PARTS_MAX};
 
 use super::pattern::Patterns;
@@ -14,8 +16,7 @@ use super::rules::{
     AlsoRule, BatchRule, ChallengeRule, DeleteRule, ResourceRule, Rules, StateRule, TenantRule, VersionPart,
 };
 use super::spec::{
-    AlsoSpec, ChallengeSpec, DeleteSpec, OnMissingVersion, OrderSpec, PolicySpec, PrecisionSpec, ResourceSpec,
-    SourceSpec, Texts, TieSpec, VersionForm, VersionSpec,
+    AlsoSpec, ChallengeSpec, DeleteSpec, PrecisionSpec, ResourceSpec, SourceSpec, Texts, VersionForm, VersionSpec,
 };
 use super::verify::Verifier;
 use super::{Answer, MAX_BODY_DEFAULT, Problem, ResolvedSecret, Source};
@@ -49,6 +50,7 @@ impl Source {
         if spec.rate.is_some_and(|rate| rate.per_second == 0 || rate.burst == Some(0)) {
             compiler.problem("rate", "takes nothing: state at least 1, or leave it out".to_owned());
         }
+        compiler.say_once();
         let (Some(verifier), true) = (verifier, compiler.problems.is_empty()) else {
             return Err(compiler.problems);
         };
@@ -85,6 +87,17 @@ struct Compiler {
 impl Compiler {
     fn problem(&mut self, key: &str, message: String) {
         self.problems.push(Problem::new(key, message));
+    }
+
+    /// What a narrowed rule takes over from the source is said once.
+    fn say_once(&mut self) {
+        let mut said = Vec::with_capacity(self.problems.len());
+        for problem in self.problems.drain(..) {
+            if !said.contains(&problem) {
+                said.push(problem);
+            }
+        }
+        self.problems = said;
     }
 
     fn names(&mut self, spec: &SourceSpec, secrets: &[ResolvedSecret]) {
@@ -158,13 +171,20 @@ impl Compiler {
             Some("path") => TenantRule::Path,
             Some(text) => self.reference("tenant", text).map_or(TenantRule::None, TenantRule::Signed),
         };
-        let general = self.state("", spec, None);
+        let mut general = self.state("", spec, None);
         let narrow = spec.narrow.iter().flatten().enumerate().map(|(index, narrow)| {
             let prefix = format!("narrow[{index}].");
             let types = self.patterns(&format!("{prefix}types"), &narrow.types, true);
             (types, self.state(&prefix, spec, Some(narrow)))
         });
-        let narrow = narrow.collect();
+        let mut narrow: Vec<(Patterns, StateRule)> = narrow.collect();
+        let all: Vec<&StateRule> = std::iter::once(&general).chain(narrow.iter().map(|(_, rule)| rule)).collect();
+        let refetch = self.refetch(spec, &all);
+        let judged = all.iter().any(|rule| rule.order.needs_judging() || !rule.effect_key.is_empty());
+        for rule in std::iter::once(&mut general).chain(narrow.iter_mut().map(|(_, rule)| rule)) {
+            // one rule that needs judging makes all events of the source judged: they share resources and keys
+            Arc::make_mut(&mut rule.order).judged = judged;
+        }
         let also = spec.also.iter().flatten().enumerate().map(|(index, also)| self.also(index, also)).collect();
         let form_json = spec.form_json.as_deref().map(|field| self.wants.field(field));
         let volatile = spec.digest_without.iter().flatten().filter_map(|pointer| self.volatile(pointer));
@@ -185,7 +205,7 @@ impl Compiler {
             also,
             types,
             pings,
-            quarantine_missing_version: spec.on_missing_version == Some(OnMissingVersion::Quarantine),
+            refetch,
             volatile,
             challenge,
             kept: Vec::new(),
@@ -263,22 +283,6 @@ impl Compiler {
         Patterns::new(patterns)
     }
 
-    fn state(&mut self, prefix: &str, spec: &SourceSpec, narrow: Option<&super::spec::NarrowSpec>) -> StateRule {
-        let own = |key: &str, stated: bool| if stated { format!("{prefix}{key}") } else { key.to_owned() };
-        let resource = narrow.and_then(|narrow| narrow.resource.as_ref());
-        let version = narrow.and_then(|narrow| narrow.version.as_ref());
-        let order = narrow.and_then(|narrow| narrow.order);
-        let delete = narrow.and_then(|narrow| narrow.delete.as_ref());
-        let (resource_key, version_key) = (own("resource", resource.is_some()), own("version", version.is_some()));
-        let (order_key, delete_key) = (own("order", order.is_some()), own("delete", delete.is_some()));
-        let resource = resource.or(spec.resource.as_ref()).map(|resource| self.resource(&resource_key, resource));
-        let version =
-            version.or(spec.version.as_ref()).map_or_else(Vec::new, |parts| self.version(&version_key, parts));
-        let policy = self.policy(&order_key, order.or(spec.order).unwrap_or_default(), &version, narrow.is_some());
-        let delete = delete.or(spec.delete.as_ref()).and_then(|delete| self.delete(&delete_key, delete));
-        StateRule { resource, version, order: Arc::new(Order::plain(policy)), delete }
-    }
-
     fn resource(&mut self, key: &str, spec: &ResourceSpec) -> ResourceRule {
         let kind = self.references(&format!("{key}.type"), &spec.kind);
         let id = self.references(&format!("{key}.id"), &spec.id);
@@ -304,27 +308,6 @@ impl Compiler {
             all.push(VersionPart { from, form: part.form, precision: precision(part.precision), ranks });
         }
         all
-    }
-
-    fn policy(&mut self, key: &str, order: OrderSpec, version: &[VersionPart], narrowed: bool) -> Policy {
-        let timed = version.iter().any(|part| !matches!(part.form, VersionForm::Integer | VersionForm::Rank));
-        let tie = match order.tie {
-            Some(TieSpec::Apply) => Tie::Apply,
-            Some(TieSpec::Keep) => Tie::Keep,
-            None if timed => Tie::Apply,
-            None => Tie::Keep,
-        };
-        match order.policy {
-            Some(PolicySpec::Arrival) => Policy::Arrival,
-            None if version.is_empty() => Policy::Arrival,
-            // a narrowed rule may drop the version of a `newest` source: those events apply as they come
-            Some(PolicySpec::Newest) if version.is_empty() && narrowed => Policy::Arrival,
-            Some(PolicySpec::Newest) if version.is_empty() => {
-                self.problem(key, "is `newest` without a version: state `version`, or use `arrival`".to_owned());
-                Policy::Arrival
-            }
-            _ => Policy::Newest { tie },
-        }
     }
 
     fn delete(&mut self, key: &str, spec: &DeleteSpec) -> Option<DeleteRule> {
@@ -453,7 +436,14 @@ fn kept_headers(spec: &SourceSpec, rules: &Rules, verifier: &Verifier) -> Vec<He
     let stated = spec.keep_headers.iter().flatten().filter_map(|name| name.parse().ok());
     let state = std::iter::once(&rules.general).chain(rules.narrow.iter().map(|(_, rule)| rule));
     let versions = state.flat_map(|rule| &rule.version).map(|part| &part.from);
-    let read = rules.key.iter().chain(&rules.kind).chain(versions).flat_map(Reference::headers).cloned();
+    let read = rules
+        .key
+        .iter()
+        .chain(&rules.kind)
+        .chain(versions)
+        .chain(&rules.general.effect_key)
+        .flat_map(Reference::headers)
+        .cloned();
     let mut kept: Vec<HeaderName> = Vec::new();
     for name in std::iter::once(actix_web::http::header::CONTENT_TYPE).chain(read).chain(stated) {
         let secret = NEVER_KEPT.contains(&name.as_str()) || verifier.signature_headers().any(|header| *header == name);

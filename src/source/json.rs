@@ -268,50 +268,6 @@ pub(super) fn scalar(raw: &str) -> Result<Option<Cow<'_, str>>, ValueFault> {
     }
 }
 
-/// Why a picked value gives no items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemsFault {
-    /// It is no array.
-    NotAnArray,
-    /// It has more items than are taken.
-    TooMany,
-}
-
-/// The items of a picked array as raw texts, at most `max`: more are not even counted.
-pub(super) fn items(raw: &str, max: usize) -> Result<Vec<&str>, ItemsFault> {
-    if !raw.starts_with('[') {
-        return Err(ItemsFault::NotAnArray);
-    }
-    let mut full = false;
-    let read = serde_json::Deserializer::from_str(raw).deserialize_seq(Items { max, full: &mut full });
-    read.map_err(|_| if full { ItemsFault::TooMany } else { ItemsFault::NotAnArray })
-}
-
-struct Items<'f> {
-    max: usize,
-    full: &'f mut bool,
-}
-
-impl<'a> Visitor<'a> for Items<'_> {
-    type Value = Vec<&'a str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element::<&RawValue>()? {
-            if items.len() == self.max {
-                *self.full = true;
-                return Err(serde::de::Error::custom("too many items"));
-            }
-            items.push(item.get());
-        }
-        Ok(items)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -384,17 +340,6 @@ mod tests {
         assert_eq!(scalar(r#""\ud800""#), Err(ValueFault::NotText));
     }
 
-    #[test]
-    fn items_are_slices_of_the_text_up_to_a_bound() {
-        let text = r#"[ {"a": 1.00} ,"x",[2] , null]"#;
-        assert_eq!(items(text, 4), Ok(vec![r#"{"a": 1.00}"#, r#""x""#, "[2]", "null"]));
-        assert_eq!(items(text, 3), Err(ItemsFault::TooMany));
-        assert_eq!(items("[]", 0), Ok(vec![]));
-        for text in ["{}", "7", "null", r#""[1]""#] {
-            assert_eq!(items(text, 4), Err(ItemsFault::NotAnArray), "{text}");
-        }
-    }
-
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -428,7 +373,6 @@ mod tests {
         fn any_text_is_read_or_refused_and_never_a_panic(text in ".{0,80}") {
             let _ = wanted(&POINTERS).read(&text);
             let _ = scalar(&text);
-            let _ = items(&text, 3);
         }
     }
 }

@@ -11,10 +11,12 @@ mod compile;
 mod digest;
 mod form;
 mod json;
+mod parts;
 mod pattern;
 pub mod presets;
 mod read;
 mod reference;
+mod refetch;
 mod refusal;
 mod rules;
 #[expect(clippy::module_inception, reason = "the type the module is named after")]
@@ -30,6 +32,7 @@ use bytes::Bytes;
 use secrecy::SecretString;
 use tidegate_actors::rules::event::{Event, Unusable};
 
+pub use refetch::{Answered, FETCHED, FetchLimits};
 pub use refusal::{Reason, Refusal};
 pub use source::{Signing, Source, Verified};
 pub use spec::SourceSpec;
@@ -86,6 +89,7 @@ pub struct Request<'a> {
 }
 
 /// What was read out of a verified request.
+#[expect(clippy::large_enum_variant, reason = "nearly all are events, and there is one for a request")]
 #[derive(Debug)]
 pub enum Reading {
     /// An event.
@@ -101,6 +105,7 @@ pub enum Reading {
 }
 
 /// One item of a batch.
+#[expect(clippy::large_enum_variant, reason = "nearly all are events")]
 #[derive(Debug)]
 pub enum Item {
     /// An event; its body is the item's exact bytes.

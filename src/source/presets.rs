@@ -52,7 +52,8 @@ fn overlay(own: SourceSpec, preset: &SourceSpec) -> SourceSpec {
         };
     }
     or_preset!(
-        allow_weak_secret batch batch_items key kind tenant resource version on_missing_version order types pings delete also narrow
+        allow_weak_secret batch batch_items key kind tenant resource version on_missing_version order merge state epoch_on
+        effect_key refetch types pings delete also narrow
         form_json digest_without keep_headers on_unusable challenge max_body content_types answer rate
     )
 }

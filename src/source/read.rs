@@ -8,13 +8,16 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource, Unusable};
+use tidegate_actors::rules::fields::{MEMBERS_MAX, Patch};
 use tidegate_actors::rules::key::{BodyDigest, Key, KeyError};
 
 use super::form::{self, FormFault};
-use super::json::{self, JsonFault, Values, Wanted};
-use super::reference::Found;
+use super::json::{JsonFault, Values, Wanted};
+use super::parts::{self, MembersFault};
+use super::reference::{Found, Reference};
 use super::rules::{
-    AlsoRule, CHALLENGE, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule, VersionPart, version,
+    self, AlsoRule, CHALLENGE, EFFECT_KEY, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule,
+    VersionPart,
 };
 use super::verify::trimmed;
 use super::{ChallengeAnswer, Reading, Request, Source, Verified, digest};
@@ -28,6 +31,8 @@ const HEADERS_BYTES_MAX: usize = 8 * 1024;
 const CHALLENGE_BYTES_MAX: usize = 512;
 
 type Guards = SmallVec<[Guard; 1]>;
+/// The parts of a version, and whether an event without it is unusable.
+type VersionRule<'a> = (&'a [VersionPart], bool);
 
 /// What becomes one event: a request, or one item of its batch.
 #[derive(Clone, Copy)]
@@ -122,6 +127,15 @@ impl Source {
         };
         let deletes =
             intent == Intent::Apply && state.delete.as_ref().map_or(Ok(false), |rule| rule.applies(&found))?;
+        let effect_key = if intent == Intent::Apply { self.effect_key(state, &found, &tenant)? } else { None };
+        let step = match &state.step {
+            Some(rule) if !guards.is_empty() => Some(rule.read(&found)?),
+            _ => None,
+        };
+        let patch = match &state.state {
+            Some(rule) if !guards.is_empty() && !deletes => Some(members(rule, &found)?),
+            _ => None,
+        };
         Ok(Event {
             id,
             received_at_ms: part.request.now_ms,
@@ -131,9 +145,9 @@ impl Source {
             digest: self.digest(part.body, text, values),
             guards,
             order: Arc::clone(&state.order),
-            step: None,
-            patch: None,
-            effect_key: None,
+            step,
+            patch,
+            effect_key,
             fetched: None,
             deletes,
             intent,
@@ -210,6 +224,21 @@ impl Source {
         })
     }
 
+    /// The second key; an event that lacks a part of it has none.
+    fn effect_key(&self, state: &StateRule, found: &Found<'_>, tenant: &str) -> Result<Option<Key>, Flaw> {
+        if state.effect_key.is_empty() {
+            return Ok(None);
+        }
+        let mut parts = SmallVec::<[Cow<'_, str>; 4]>::new();
+        for reference in &state.effect_key {
+            let Some(part) = EFFECT_KEY.text(reference, found)? else { return Ok(None) };
+            parts.push(part);
+        }
+        let key = Key::effect(&self.name, tenant, parts.iter().map(|part| &**part));
+        key.map(Some)
+            .map_err(|error| Flaw::new("effect-key-malformed", format!("{error}: correct `effect_key` of the source")))
+    }
+
     fn intent(&self, kind: &str, known_tenant: bool) -> Intent {
         if self.rules.pings.matches(kind) {
             return Intent::Ignore(Ignored::Ping);
@@ -226,11 +255,11 @@ impl Source {
     fn guards(&self, state: &StateRule, found: &Found<'_>, tenant: &str) -> Result<Guards, Flaw> {
         let mut guards = Guards::new();
         if let Some(rule) = &state.resource {
-            self.guard(&mut guards, rule, &state.version, found, tenant)?;
+            self.guard(&mut guards, rule, (&state.version, state.version_needed), found, tenant)?;
         }
         for also in &self.rules.also {
             let parts = also.version.as_ref().unwrap_or(&state.version);
-            self.also(&mut guards, also, parts, found, tenant)?;
+            self.also(&mut guards, also, (parts, state.version_needed), found, tenant)?;
         }
         Ok(guards)
     }
@@ -239,13 +268,13 @@ impl Source {
         &self,
         guards: &mut Guards,
         also: &AlsoRule,
-        parts: &[VersionPart],
+        version: VersionRule<'_>,
         found: &Found<'_>,
         tenant: &str,
     ) -> Result<(), Flaw> {
-        let Some(slot) = also.each else { return self.guard(guards, &also.resource, parts, found, tenant) };
+        let Some(slot) = also.each else { return self.guard(guards, &also.resource, version, found, tenant) };
         let Some(raw) = found.body.get(slot).copied().flatten().filter(|raw| *raw != "null") else { return Ok(()) };
-        let items = json::items(raw, GUARDS_MAX).map_err(|_| {
+        let items = parts::items(raw, GUARDS_MAX).map_err(|_| {
             Flaw::new(
                 "resource-not-an-array",
                 format!("the resources of `also.each` are no array of at most {GUARDS_MAX} items: correct `also`"),
@@ -253,7 +282,7 @@ impl Source {
         })?;
         for item in items {
             let item = self.rules.wants.item.read(item).map_err(json_flaw)?;
-            self.guard(guards, &also.resource, parts, &Found { item: &item, ..*found }, tenant)?;
+            self.guard(guards, &also.resource, version, &Found { item: &item, ..*found }, tenant)?;
         }
         Ok(())
     }
@@ -262,17 +291,18 @@ impl Source {
         &self,
         guards: &mut Guards,
         rule: &ResourceRule,
-        parts: &[VersionPart],
+        version: VersionRule<'_>,
         found: &Found<'_>,
         tenant: &str,
     ) -> Result<(), Flaw> {
         let kind = RESOURCE.joined(&rule.kind, found)?;
         let id = RESOURCE.joined(&rule.id, found)?;
         // a version that is none is a fault also where it would guard nothing
-        let version = version(parts, found)?;
+        let (parts, needed) = version;
+        let version = rules::version(parts, found)?;
         // an event without a resource passes unguarded
         let (Some(kind), Some(id)) = (kind, id) else { return Ok(()) };
-        if version.is_none() && !parts.is_empty() && self.rules.quarantine_missing_version {
+        if version.is_none() && !parts.is_empty() && needed {
             let from = parts.iter().map(|part| part.from.text.as_str()).collect::<Vec<_>>().join(", ");
             return Err(Flaw::new(
                 "version-missing",
@@ -301,7 +331,7 @@ impl Source {
     }
 
     /// The headers worth keeping, as a JSON object; bounded, and without what is not text.
-    fn kept(&self, headers: &HeaderMap) -> Bytes {
+    pub(super) fn kept(&self, headers: &HeaderMap) -> Bytes {
         let mut json = Vec::with_capacity(160);
         json.push(b'{');
         for name in &self.rules.kept {
@@ -322,11 +352,29 @@ impl Source {
     }
 }
 
+/// The members of the state object that a reference names.
+pub(super) fn members(state: &Reference, found: &Found<'_>) -> Result<Patch, Flaw> {
+    let from = &state.text;
+    let raw = state.json(found).ok_or_else(|| {
+        Flaw::new("state-missing", format!("the state at `{from}` is missing: correct `state` of the source"))
+    })?;
+    let members = parts::members(raw, MEMBERS_MAX).map_err(|fault| {
+        let (code, is) = match fault {
+            MembersFault::NotAnObject => ("state-not-an-object", "is no object".to_owned()),
+            MembersFault::TooMany => ("state-too-large", format!("has more than {MEMBERS_MAX} members")),
+            MembersFault::Duplicate(name) => ("body-duplicate-key", format!("has the member {name:?} twice")),
+            MembersFault::NotText => ("state-not-text", "has a member whose name is not text".to_owned()),
+        };
+        Flaw::new(code, format!("the state at `{from}` {is}: correct `state` of the source, or ask the sender"))
+    })?;
+    Ok(Patch(members.into_iter().map(|(name, value)| (name, value.to_owned())).collect()))
+}
+
 fn pick<'a>(wanted: &Wanted, text: Option<&'a str>) -> Result<Values<'a>, Flaw> {
     text.map_or_else(|| Ok(wanted.absent()), |text| wanted.read(text).map_err(json_flaw))
 }
 
-fn body_text(body: &[u8]) -> Result<&str, Flaw> {
+pub(super) fn body_text(body: &[u8]) -> Result<&str, Flaw> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
         Flaw::new("body-not-text", format!("the body is not UTF-8 from byte {at} on: ask the sender for UTF-8"))

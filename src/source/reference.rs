@@ -158,6 +158,21 @@ impl Reference {
         self.places.iter().any(|place| matches!(place, Place::Item(_)))
     }
 
+    /// The JSON text of the first alternative that is there; `null` is there.
+    pub(super) fn json<'a>(&self, found: &Found<'a>) -> Option<&'a str> {
+        self.places.iter().find_map(|place| match place {
+            Place::Body(slot) => found.body.get(*slot).copied().flatten(),
+            Place::Item(slot) => found.item.get(*slot).copied().flatten(),
+            Place::FieldJson(place, slot) => found.field_json.get(*place)?.get(*slot).copied().flatten(),
+            _ => None,
+        })
+    }
+
+    /// Whether all of its alternatives are places in JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.places.iter().all(|place| matches!(place, Place::Body(_) | Place::Item(_) | Place::FieldJson(..)))
+    }
+
     /// Whether it can differ between the items of one batch.
     pub(super) fn tells_items_apart(&self) -> bool {
         self.places.iter().any(|place| matches!(place, Place::Item(_) | Place::RawSha256))

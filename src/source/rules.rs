@@ -10,6 +10,7 @@ use tidegate_actors::rules::version::{EpochUnit, Part, Precision, Version, Versi
 
 use super::pattern::Patterns;
 use super::reference::{Fault, Found, Reference, Wants};
+use super::refetch::RefetchRule;
 use super::spec::VersionForm;
 
 /// The most bytes of an event type, and of a resource's type or id.
@@ -37,7 +38,7 @@ pub(super) struct Rules {
     pub(super) also: Vec<AlsoRule>,
     pub(super) types: Option<Patterns>,
     pub(super) pings: Patterns,
-    pub(super) quarantine_missing_version: bool,
+    pub(super) refetch: Option<RefetchRule>,
     /// Slots of the volatile members: in the body, or of a batch in each item.
     pub(super) volatile: Vec<usize>,
     pub(super) challenge: Option<ChallengeRule>,
@@ -65,8 +66,24 @@ pub(super) enum TenantRule {
 pub(super) struct StateRule {
     pub(super) resource: Option<ResourceRule>,
     pub(super) version: Vec<VersionPart>,
+    /// An event that should have a version and has none is unusable.
+    pub(super) version_needed: bool,
     pub(super) order: Arc<Order>,
+    /// Where the step of a state machine stands.
+    pub(super) step: Option<StepRule>,
+    /// Where the state object stands, where states are put together from members.
+    pub(super) state: Option<Reference>,
+    /// Parts of the second key; none where there is none.
+    pub(super) effect_key: Vec<Reference>,
     pub(super) delete: Option<DeleteRule>,
+}
+
+/// The step that an event takes: the longest pattern of the graph that matches its text.
+#[derive(Clone, Debug)]
+pub(super) struct StepRule {
+    pub(super) from: Reference,
+    pub(super) patterns: Patterns,
+    pub(super) names: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -128,13 +145,16 @@ pub(super) struct Codes {
 
 macro_rules! codes {
     ($what:literal) => {
+        codes!($what, $what)
+    };
+    ($what:literal, $code:literal) => {
         Codes {
             what: $what,
-            blank: concat!($what, "-blank"),
-            not_scalar: concat!($what, "-not-scalar"),
-            not_text: concat!($what, "-not-text"),
-            duplicate: concat!($what, "-duplicate"),
-            too_long: concat!($what, "-too-long"),
+            blank: concat!($code, "-blank"),
+            not_scalar: concat!($code, "-not-scalar"),
+            not_text: concat!($code, "-not-text"),
+            duplicate: concat!($code, "-duplicate"),
+            too_long: concat!($code, "-too-long"),
         }
     };
 }
@@ -144,6 +164,8 @@ pub(super) const TYPE: Codes = codes!("type");
 pub(super) const TENANT: Codes = codes!("tenant");
 pub(super) const RESOURCE: Codes = codes!("resource");
 pub(super) const VERSION: Codes = codes!("version");
+pub(super) const STEP: Codes = codes!("step");
+pub(super) const EFFECT_KEY: Codes = codes!("effect_key", "effect-key");
 pub(super) const DELETE: Codes = codes!("delete");
 pub(super) const CHALLENGE: Codes = codes!("challenge");
 
@@ -207,7 +229,32 @@ impl DeleteRule {
     }
 }
 
+impl StepRule {
+    pub(super) fn read(&self, found: &Found<'_>) -> Result<String, Flaw> {
+        let from = &self.from.text;
+        let Some(text) = STEP.text(&self.from, found)? else {
+            let reason = format!("the step at `{from}` is missing: correct `order.step` of the source");
+            return Err(Flaw::new("step-missing", reason));
+        };
+        let name = self.patterns.rank(&text).and_then(|place| self.names.get(usize::try_from(place).ok()?));
+        name.cloned().ok_or_else(|| {
+            let reason =
+                format!("the text at `{from}` is no step of the state machine: add it to `order` of the source");
+            Flaw::new("step-unknown", reason)
+        })
+    }
+}
+
 impl VersionPart {
+    /// What it is compared as.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.form {
+            VersionForm::Integer => "integer",
+            VersionForm::Rank => "rank",
+            _ => "time",
+        }
+    }
+
     fn read(&self, text: &str) -> Result<Part, Flaw> {
         let malformed = |error: VersionError| {
             let from = &self.from.text;

@@ -2,6 +2,7 @@
 
 mod defaults;
 mod layers;
+mod order;
 mod problems;
 mod secrets;
 

@@ -80,3 +80,49 @@ fn no_secret_is_in_the_debug_text_of_good_settings() {
     assert!(!format!("{config:?}").contains(CANARY));
     assert_eq!(config.store.shown(), "postgres://…@db/x");
 }
+
+#[test]
+fn headers_to_a_provider_take_secrets_by_place_only_and_never_show_them() {
+    let file = |header: &str| {
+        format!(
+            r#"
+[[source]]
+name = "shop"
+preset = "shopify"
+secrets = ["env:GOOD"]
+order = {{ policy = "refetch" }}
+refetch = {{ url = "https://api.example.com/{{id}}", headers = {{ {header} }} }}
+"#
+        )
+    };
+    let variables = [("GOOD", "0123456789abcdef0123456789abcdef"), ("TOKEN", CANARY), ("BAD", "two\nlines")];
+    for (header, expected) in [
+        (
+            format!(r#"authorization = "Bearer {CANARY}""#),
+            "`source.shop.refetch.headers.authorization` may hold a secret",
+        ),
+        (format!(r#"x-api-key = "{CANARY}""#), "`source.shop.refetch.headers.x-api-key` may hold a secret"),
+        (
+            r#"authorization = "Bearer env:GONE""#.to_owned(),
+            "`source.shop.refetch.headers.authorization` names the environment variable GONE",
+        ),
+        (
+            r#"authorization = "env:BAD""#.to_owned(),
+            "`source.shop.refetch.headers.authorization` cannot be a header's value",
+        ),
+        (r#"accept = """#.to_owned(), "`source.shop.refetch.headers.accept` cannot be a header's value"),
+        (
+            r#"accept = 7"#.to_owned(),
+            "`source.shop.refetch.headers.accept` is not of the right kind (the value is not shown)",
+        ),
+    ] {
+        let found = problems(&file(&header), &variables);
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{header}: {found:#?}");
+        assert!(!found[0].contains(CANARY));
+    }
+    let config = load(&file(r#"authorization = "Bearer env:TOKEN", accept = "application/json""#), &variables);
+    let config = config.expect("settings without a problem");
+    let headers = &config.sources[0].headers;
+    assert_eq!(headers.len(), 2);
+    assert!(!format!("{config:?}").contains(CANARY));
+}

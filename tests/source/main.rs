@@ -3,7 +3,9 @@
 mod batches;
 mod common;
 mod hostile;
+mod order;
 mod payloads;
 mod reading;
+mod refetch;
 mod settings;
 mod vectors;

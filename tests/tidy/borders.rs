@@ -69,10 +69,16 @@ fn adapters_do_not_know_the_web_server_nor_each_other() {
     keep_out("the cache does not know the store", &["src/cache"], &[], &["crate::store"]);
     keep_out("the store does not know the cache", &["src/store"], &[], &["crate::cache"]);
     keep_out(
+        "asking a provider needs a source and nothing else",
+        &["src/fetch"],
+        &[],
+        &["crate::http", "crate::store", "crate::cache", "crate::app", "crate::config"],
+    );
+    keep_out(
         "sources only read requests",
         &["src/source"],
         &[],
-        &["crate::http", "crate::store", "crate::cache", "crate::app"],
+        &["crate::http", "crate::store", "crate::cache", "crate::fetch", "crate::app"],
     );
     keep_out(
         "settings open no adapter",

@@ -4,12 +4,16 @@
 //! Owns the words of the file, and nothing of what they mean: references, templates and patterns are kept
 //! as text here and judged in `compile`, which can name the key of every fault. Unknown keys fail.
 
+mod order;
 mod secret;
 mod units;
 mod verify;
 
 use serde::{Deserialize, Serialize};
 
+pub use order::{
+    EpochSpec, HeaderSpec, MergeSpec, OnGapSpec, OnGoneSpec, OrderSpec, PolicySpec, RefetchSpec, StartSpec, TieSpec,
+};
 pub use secret::{SecretSpec, SecretUntil, TenantOwn, TenantSpec};
 pub use units::{ByteSize, Span};
 pub use verify::{Encoding, Format, Pairs, Scheme, SecretForm, TimeUnit, VerifySpec};
@@ -62,6 +66,21 @@ pub struct SourceSpec {
     /// The order policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderSpec>,
+    /// What applying an event does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeSpec>,
+    /// Where the state object stands, with `merge = "fields"`; the whole body when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// How a counter that starts again is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch_on: Option<EpochSpec>,
+    /// Parts of a second key, for senders that repeat one happening under new ids; each a reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect_key: Option<Texts>,
+    /// Where a resource's current state is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refetch: Option<RefetchSpec>,
     /// Patterns of the event types to take; others are recorded as ignored. Left out: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub types: Option<Vec<String>>,
@@ -107,7 +126,7 @@ pub struct SourceSpec {
 }
 
 /// One text or several.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Texts {
     /// One.
@@ -204,38 +223,6 @@ pub enum OnMissingVersion {
     Quarantine,
 }
 
-/// The order policy of a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct OrderSpec {
-    /// `newest` where there is a version, else `arrival`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<PolicySpec>,
-    /// `apply` where the version holds a time, else `keep`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tie: Option<TieSpec>,
-}
-
-/// The policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicySpec {
-    /// What is newer than the stored version applies.
-    Newest,
-    /// Everything applies as it comes.
-    Arrival,
-}
-
-/// What becomes of an event whose version equals the stored one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TieSpec {
-    /// It applies.
-    Apply,
-    /// The stored state stays.
-    Keep,
-}
-
 /// Which events delete their resource: any of the two rules is enough.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -280,6 +267,18 @@ pub struct NarrowSpec {
     /// Replaces the source's order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderSpec>,
+    /// Replaces the source's merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeSpec>,
+    /// Replaces the source's state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Replaces the source's rule of epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_on: Option<EpochSpec>,
+    /// Replaces the source's effect key; an empty list: these events have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_key: Option<Texts>,
     /// Replaces the source's delete rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<DeleteSpec>,

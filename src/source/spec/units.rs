@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A length of time as people write it: `5m`, `300s`, `1h 30m`.
+/// A length of time as people write it: `5m`, `300s`, `1h 30m`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -16,14 +16,26 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || format!("{text:?} is not a length of time such as \"5m\" or \"300s\"");
-        let span: jiff::SignedDuration = text.parse().map_err(|_| bad())?;
-        Duration::try_from(span).map(Self).map_err(|_| bad())
+        let (days, rest) = match text.split_once('d') {
+            Some((days, rest)) if days.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (days.parse::<u32>().map_err(|_| bad())?, rest.trim_start())
+            }
+            _ => (0, text),
+        };
+        let days = Duration::from_secs(u64::from(days) * 86_400);
+        if rest.is_empty() && !days.is_zero() {
+            return Ok(Self(days));
+        }
+        let span: jiff::SignedDuration = rest.parse().map_err(|_| bad())?;
+        let span = Duration::try_from(span).map_err(|_| bad())?;
+        span.checked_add(days).map(Self).ok_or_else(bad)
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_millis() {
+            ms if ms > 0 && ms % 86_400_000 == 0 => write!(f, "{}d", ms / 86_400_000),
             ms if ms % 1000 == 0 => write!(f, "{}s", ms / 1000),
             ms => write!(f, "{ms}ms"),
         }
@@ -88,5 +100,24 @@ impl<'de> Deserialize<'de> for Span {
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_read_with_days_too() {
+        let read = |text: &str| text.parse::<Span>().map(|span| span.0.as_millis());
+        for (text, ms) in [("7d", 604_800_000), ("1d 12h", 129_600_000), ("1h 30m", 5_400_000), ("250ms", 250)] {
+            assert_eq!(read(text), Ok(ms), "{text}");
+        }
+        for text in ["", "d", "7", "0x7d", "-1d", "-5s", "1d x", "99999999999d"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        for text in ["7d", "90s", "250ms"] {
+            assert_eq!(text.parse::<Span>().map(|span| span.to_string()).as_deref(), Ok(text));
+        }
     }
 }
