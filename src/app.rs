@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_server::ServerHandle;
 use prometheus_client::registry::Registry;
-use tidegate_actors::ports::{Clock, KeyCache, NoFetcher, Reader, Store};
+use tidegate_actors::ports::{Clock, KeyCache, Reader, Store};
 use tidegate_actors::rules::lookup::LookupMode;
 use tidegate_actors::{Drained, Engine, EngineSettings, Ports};
 use tokio::task::JoinHandle;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::clock::SystemClock;
 use crate::config::{self, Config};
+use crate::fetch::{self, Provider};
 use crate::http::{self, AdminParts, Gate, GateParts, ListenError, ListenSettings, RequestLimits};
 use crate::source::{Problem, Source};
 use crate::{cache, store};
@@ -46,6 +47,9 @@ pub enum StartError {
     /// The sources.
     #[error("{0}")]
     Settings(Problems),
+    /// The client that asks providers.
+    #[error(transparent)]
+    Fetch(#[from] fetch::OpenError),
     /// A listener.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -138,7 +142,8 @@ impl Serving {
 
 /// Opens the gate. Runs inside an actix system, which must go on running until [`Running::stop`].
 pub async fn start(config: Config, backends: Backends) -> Result<Running, StartError> {
-    let sources = sources(&config)?;
+    let providers = sources(&config)?;
+    let sources: Vec<Arc<Source>> = providers.iter().map(|provider| Arc::clone(&provider.source)).collect();
     let public_listener = http::bind("server.listen", config.server.listen, BACKLOG)?;
     let admin_listener = http::bind("admin.listen", config.admin.listen, BACKLOG)?;
     let (public, admin) = (public_listener.local_addr()?, admin_listener.local_addr()?);
@@ -148,7 +153,7 @@ pub async fn start(config: Config, backends: Backends) -> Result<Running, StartE
         store: backends.store,
         cache: backends.cache,
         clock: Arc::clone(&backends.clock),
-        fetcher: Arc::new(NoFetcher),
+        fetcher: fetch::open(providers, Arc::clone(&backends.clock))?,
     };
     let engine = Engine::start(engine_settings(&config), ports, &mut registry);
     let public_settings = public_settings(&config);
@@ -190,12 +195,12 @@ impl Running {
     }
 }
 
-/// The sources that are on.
-fn sources(config: &Config) -> Result<Vec<Source>, StartError> {
+/// The sources that are on, with what they send along when they ask their providers.
+fn sources(config: &Config) -> Result<Vec<Provider>, StartError> {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for entry in config.sources.iter().filter(|entry| entry.enabled) {
         match Source::compile(&entry.spec, &entry.secrets) {
-            Ok(source) => sources.push(source),
+            Ok(source) => sources.push(Provider { source: Arc::new(source), headers: entry.headers.clone() }),
             Err(faults) => problems.extend(faults),
         }
     }
@@ -230,6 +235,10 @@ fn engine_settings(config: &Config) -> EngineSettings {
         writer_waiting: pools.writer_mailbox,
         batch_events: pools.batch_events,
         batch_bytes: size(pools.batch_bytes),
+        fetch_slots: config.fetch.at_once,
+        fetch_attempts: config.fetch.attempts,
+        fetch_pause_min: config.fetch.pause,
+        fetch_pause_max: config.fetch.pause_max,
         ..EngineSettings::default()
     }
 }

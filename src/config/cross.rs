@@ -33,6 +33,11 @@ fn times(config: &Config, reader: &mut Reader<'_>) {
             format!("must not be longer than `keys.window` ({window}), got {keep}: the store forgets the key by then");
         reader.problem("cache.keep", message);
     }
+    if config.fetch.pause > config.fetch.pause_max {
+        let (first, longest) = (ShowDuration(config.fetch.pause), ShowDuration(config.fetch.pause_max));
+        let message = format!("must be at least `fetch.pause` ({first}), got {longest}: pauses only grow");
+        reader.problem("fetch.pause_max", message);
+    }
 }
 
 fn sizes(config: &Config, reader: &mut Reader<'_>) {

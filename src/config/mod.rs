@@ -22,7 +22,7 @@ use toml::Table;
 
 pub use crate::source::Problem;
 pub use secret::Environment;
-pub use settings::{Admin, Cache, Events, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
+pub use settings::{Admin, Cache, Events, Fetch, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
 pub use sources::SourceEntry;
 
 use crate::store::StoreSettings;
@@ -49,6 +49,8 @@ pub struct Config {
     pub keys: Keys,
     /// The log of events.
     pub events: Events,
+    /// Asking providers for states.
+    pub fetch: Fetch,
     /// The shared key cache.
     pub cache: Cache,
     /// What may be in flight at once.
@@ -108,6 +110,7 @@ impl Config {
             store: Store::read(reader),
             keys: Keys::read(reader),
             events: Events::read(reader),
+            fetch: Fetch::read(reader),
             cache: Cache::read(reader),
             limits: Limits::read(reader),
             pools: Pools::read(reader),

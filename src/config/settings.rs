@@ -148,6 +148,30 @@ impl Events {
     }
 }
 
+/// `[fetch]`: asking providers for states.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// Questions under way at a time.
+    pub at_once: usize,
+    /// Tries of one question in all.
+    pub attempts: u32,
+    /// The pause after the first failed try.
+    pub pause: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+}
+
+impl Fetch {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            at_once: reader.count("fetch.at_once", 1..=1000),
+            attempts: u32::try_from(reader.count("fetch.attempts", 1..=100)).unwrap_or(100),
+            pause: reader.duration("fetch.pause", 100 * MS..=60 * MINUTE),
+            pause_max: reader.duration("fetch.pause_max", SECOND..=DAY),
+        }
+    }
+}
+
 /// When the shared cache is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {

@@ -56,7 +56,7 @@ pub struct GateParts {
     /// Wall time and ids.
     pub clock: Arc<dyn Clock>,
     /// The configured sources.
-    pub sources: Vec<Source>,
+    pub sources: Vec<Arc<Source>>,
     /// Limits of requests.
     pub limits: RequestLimits,
 }
@@ -102,11 +102,11 @@ impl Gate {
             bytes_per_second: limits.body_bytes_per_second,
         };
         let nowhere = Entrance { source: None, figures: figures.of(UNKNOWN), rate: None, body: body(MAX_BODY_DEFAULT) };
-        let entrance = |source: Source| Entrance {
+        let entrance = |source: Arc<Source>| Entrance {
             figures: figures.of(source.name()),
             rate: source.rate().map(|rate| Rate::new(rate.per_second, rate.burst.unwrap_or(rate.per_second))),
             body: body(source.max_body()),
-            source: Some(Arc::new(source)),
+            source: Some(source),
         };
         let entrances = parts.sources.into_iter().map(|source| (Arc::clone(source.name()), entrance(source))).collect();
         Self {

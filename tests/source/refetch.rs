@@ -112,7 +112,7 @@ fn settings_that_cannot_be_asked_by_are_refused_at_load() {
         (with("url = 'https://api.example.com/things'"), "`refetch.url` names no {id}"),
         (with("url = 'https://api.example.com/{id}/{name}'"), "`refetch.url` names {name}"),
         (with("url = 'https://api.example.com/{id'"), "`refetch.url` has a `{` without its `}`"),
-        (with("url = 'https://a.example/{id}'\ntimeout = '5m'"), "`refetch.timeout` must be a duration, 100ms to 60s"),
+        (with("url = 'https://a.example/{id}'\ntimeout = '5m'"), "`refetch.timeout` must be a duration, 100ms to 20s"),
         (with("url = 'https://a.example/{id}'\nmax_answer = '64MiB'"), "`refetch.max_answer` must be a size"),
         (with("url = 'https://a.example/{id}'\nheaders = { host = 'x' }"), "`refetch.headers.host` is no header"),
         (with("url = 'https://a.example/{id}'\nstate = 'body:/x'"), "`refetch.state` belongs to `merge"),

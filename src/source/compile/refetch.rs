@@ -38,8 +38,9 @@ impl Compiler {
                 self.problem(&format!("refetch.headers.{name}"), message.to_owned());
             }
         }
+        // well within the lease of a fetch
         let timeout = refetch.timeout.unwrap_or(Span(TIMEOUT_DEFAULT));
-        self.span("refetch.timeout", timeout, 100 * MS, 60_000 * MS, "100ms to 60s");
+        self.span("refetch.timeout", timeout, 100 * MS, 20_000 * MS, "100ms to 20s");
         let answer_max = refetch.max_answer.unwrap_or(ByteSize(ANSWER_BYTES_DEFAULT));
         if !(ANSWER_BYTES_MIN..=ANSWER_BYTES_MAX).contains(&answer_max.0) {
             let message = format!("must be a size, 1KiB to 16MiB, got {answer_max}");
