@@ -97,11 +97,12 @@ impl State {
         true
     }
 
-    /// Drops events and unusable requests that were received before then; tells how many.
+    /// Drops events and unusable requests that were received before then; tells how many. What still waits stays:
+    /// it is to be applied with its bytes (I15).
     pub(super) fn drop_older(&mut self, before_ms: i64) -> u64 {
         let rows = |state: &Self| state.events.len() + state.quarantine.len();
         let all = rows(self);
-        self.events.retain(|_, row| row.received_at_ms >= before_ms);
+        self.events.retain(|_, row| row.received_at_ms >= before_ms || row.verdict == Verdict::Held);
         self.quarantine.retain(|_, row| row.received_at_ms >= before_ms);
         let (events, quarantine) = (&self.events, &self.quarantine);
         self.aside.retain(|_, id| events.contains_key(&id.0));
