@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tidegate::clock::SystemClock;
-use tidegate_actors::ports::{Clock as _, Outcome};
+use tidegate_actors::ports::{Clock as _, FetchClaim, Outcome};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource};
+use tidegate_actors::rules::fields::Patch;
 use tidegate_actors::rules::key::{BodyDigest, Key};
 use tidegate_actors::rules::order::{Order, Policy, Tie};
 use tidegate_actors::rules::version::Version;
@@ -16,6 +17,7 @@ pub(crate) const APPLIED: Outcome = Outcome::Applied { tie: false };
 pub(crate) const APPLIED_TIE: Outcome = Outcome::Applied { tie: true };
 pub(crate) const STALE: Outcome = Outcome::Stale { tie: false };
 pub(crate) const STALE_TIE: Outcome = Outcome::Stale { tie: true };
+pub(crate) const HELD: Outcome = Outcome::Held;
 
 /// The outcome of meeting the claim of `first` with the same bytes.
 pub(crate) fn duplicate_of(first: &Event) -> Outcome {
@@ -85,6 +87,16 @@ pub(crate) trait Words: Sized {
     fn arrival(self) -> Self;
     fn deleting(self) -> Self;
     fn ignored(self) -> Self;
+    /// Is ordered by this rule.
+    fn by(self, order: &Arc<Order>) -> Self;
+    /// Is of this step of a state machine.
+    fn step(self, name: &str) -> Self;
+    /// Sets these members: names, and values as JSON.
+    fn sets(self, members: &[(&str, &str)]) -> Self;
+    /// Has a second key.
+    fn effect(self, key: &str) -> Self;
+    /// Is what the provider answered to a claim.
+    fn answers(self, claim: &FetchClaim) -> Self;
     fn body(self, body: &[u8]) -> Self;
     fn at(self, at_ms: i64) -> Self;
 }
@@ -119,6 +131,31 @@ impl Words for Event {
 
     fn ignored(mut self) -> Self {
         self.intent = Intent::Ignore(Ignored::UnwantedType);
+        self
+    }
+
+    fn by(mut self, order: &Arc<Order>) -> Self {
+        self.order = Arc::clone(order);
+        self
+    }
+
+    fn step(mut self, name: &str) -> Self {
+        self.step = Some(name.to_owned());
+        self
+    }
+
+    fn sets(mut self, members: &[(&str, &str)]) -> Self {
+        self.patch = Some(Patch(members.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()));
+        self
+    }
+
+    fn effect(mut self, key: &str) -> Self {
+        self.effect_key = Some(Key::effect(&self.source, &self.tenant, [key]).expect("a key"));
+        self
+    }
+
+    fn answers(mut self, claim: &FetchClaim) -> Self {
+        self.fetched = Some(claim.epoch);
         self
     }
 

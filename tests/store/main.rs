@@ -9,9 +9,13 @@
     reason = "in a test a failed unwrap is the report, and the run says how much it did"
 )]
 
+mod asked;
 mod cases;
+mod clock;
+mod database;
 mod events;
 mod model;
+mod policies;
 mod postgres_itself;
 mod world;
 
@@ -76,6 +80,63 @@ macro_rules! every_case {
                 upkeep_drops_what_outlived_its_retention,
                 upkeep_on_two_nodes_at_once_is_safe,
                 no_key_is_claimed_twice_while_the_ring_turns,
+            }
+            sequence {
+                the_next_number_applies_and_what_is_above_it_waits,
+                what_closes_a_gap_releases_what_waited_in_its_transaction,
+                a_gap_in_a_batch_holds_and_a_batch_that_is_whole_does_not,
+                numbers_begin_at_the_start_also_for_a_resource_never_seen,
+                a_repeat_of_what_waits_is_a_duplicate_and_the_gap_stays,
+                a_hold_that_is_over_gives_the_gap_up,
+                a_hold_that_is_over_expires_with_a_record,
+                a_hold_that_is_over_asks_the_provider,
+                a_transaction_settles_so_many_resources_and_says_when_to_come_again,
+                a_person_gives_a_gap_up,
+                two_sessions_close_gaps_for_each_other,
+            }
+            transition {
+                an_edge_applies_a_later_step_waits_and_what_is_over_is_stale,
+                an_update_before_its_create_waits_and_tells_for_what,
+                a_rank_is_moved_forward_and_a_newer_version_of_it_applies,
+                a_hold_that_is_over_applies_whatever_the_graph_says,
+                a_version_below_the_stored_one_is_stale_whatever_its_step,
+            }
+            window {
+                events_wait_for_their_window_and_apply_in_version_order,
+                what_is_older_than_what_was_released_is_stale_at_once,
+            }
+            refetch {
+                a_signal_waits_and_the_fetches_of_a_resource_are_one,
+                an_answer_settles_the_signals_that_were_there_when_it_was_asked_for,
+                a_late_answer_changes_nothing,
+                a_failed_fetch_is_due_again_and_keeps_what_happened,
+                a_fetch_given_up_lets_its_signals_expire,
+            }
+            epochs {
+                a_counter_that_falls_by_a_lot_is_parked_and_a_little_is_stale,
+                a_parked_event_waits_for_a_person_and_not_for_time,
+                a_counter_that_falls_after_a_quiet_time_begins_an_epoch,
+            }
+            fields {
+                partial_updates_in_any_order_end_in_one_state,
+                a_tombstone_takes_what_is_older_and_keeps_older_updates_away,
+                members_are_bounded_and_nothing_of_a_refused_event_is_stored,
+                partial_updates_may_wait_for_each_other,
+            }
+            effects {
+                one_happening_under_two_ids_takes_effect_once_and_both_ids_are_kept,
+                an_effect_twice_in_one_batch_goes_to_the_first,
+                repeats_with_the_same_bytes_are_all_kept,
+                an_effect_key_never_meets_an_idempotency_key,
+            }
+            waiting {
+                an_embedded_object_is_taken_while_its_event_waits,
+                held_events_of_a_resource_are_bounded_and_the_gap_can_still_close,
+                every_event_is_counted_under_one_verdict,
+                settling_twice_does_nothing,
+                a_held_event_outlives_the_retention,
+                what_waits_is_listed_in_pages_and_by_source,
+                many_resources_wait_in_one_batch_and_settle_in_one_transaction,
             }
             agreement {
                 random_batches_agree_with_the_rules,

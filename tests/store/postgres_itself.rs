@@ -7,8 +7,9 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tidegate::store::postgres::small_pool;
 use tidegate::store::{OpenError, StoreSettings, open};
 
+use crate::database::Database;
 use crate::events::{APPLIED, Words as _, event};
-use crate::world::{Database, Kind, block_on, run};
+use crate::world::{Kind, block_on, run};
 
 /// Runs a case on a database without tables, and drops it afterwards.
 fn on_empty(case: impl AsyncFnOnce(&str)) {
