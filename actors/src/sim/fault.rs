@@ -17,7 +17,7 @@ pub struct Fault {
     pub node: Option<u32>,
     /// How strong, in milliseconds: of what is slow, or of a clock that jumps.
     #[serde(default)]
-    pub by_ms: u64,
+    pub by_ms: i64,
 }
 
 macro_rules! faults {

@@ -4,14 +4,35 @@
 //! same, and that a run which reached too little to mean anything fails. Knows nothing of files, terminals
 //! and pictures: those belong to the command line.
 
+mod backend;
+mod board;
+mod cache;
+mod chance;
+mod check;
+mod clock;
 mod fault;
+mod generate;
+mod ledger;
+mod many;
+mod model;
+mod node;
 mod outcome;
 mod plan;
+mod play;
 mod policy;
+mod prepared;
+mod run;
 mod scenario;
+mod senders;
+mod store;
+mod story;
 mod trace;
 
+pub use self::backend::{Backend, MemoryBackend, Opened, Place};
+pub use self::clock::EPOCH_MS;
 pub use self::fault::{Fault, FaultName};
+pub use self::generate::{StreamEvent, generate, generate_from};
+pub use self::many::many;
 pub use self::outcome::{
     Arrival, Comparison, FailedSeed, Many, Misfortune, Progress, Reached, Run, RunCounts, Timeline, Violation,
 };
@@ -19,5 +40,6 @@ pub use self::plan::{
     Fate, Gate, Hop, Message, Plan, PlannedEvent, PlannedGuard, PlannedResource, PlannedVersion, Resend,
 };
 pub use self::policy::{GapChoice, PolicyChoice, TieChoice, VersionKind};
+pub use self::run::{RunOptions, run};
 pub use self::scenario::{ClockModel, FaultDials, GateModel, Network, OrderModel, Scenario, Sender, Span, World};
 pub use self::trace::{Happened, TraceLine};

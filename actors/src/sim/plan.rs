@@ -193,6 +193,8 @@ pub struct Gate {
     /// The key cache is asked about every event; otherwise while it pays.
     #[serde(default)]
     pub lookups: bool,
+    /// How long the gate lets a request wait for its answer, in milliseconds.
+    pub answer_within_ms: u64,
     /// How long a commit takes, in milliseconds: from, to.
     pub commit_ms: (u64, u64),
 }

@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::rules::event::Event;
+use crate::rules::order::{Policy, Tie};
+
 /// A policy, and the kind of version its events carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
@@ -148,5 +151,27 @@ impl PolicyChoice {
             "fields" => Self::Fields,
             _ => return None,
         })
+    }
+}
+
+impl PolicyChoice {
+    /// The policy an event came with.
+    pub(super) const fn of(event: &Event) -> Self {
+        match event.policy {
+            Policy::Newest { tie: Tie::Keep } => Self::Newest { version: VersionKind::Number, tie: TieChoice::Keep },
+            Policy::Newest { tie: Tie::Apply } => Self::Newest { version: VersionKind::Number, tie: TieChoice::Apply },
+            Policy::Arrival => Self::Arrival { version: VersionKind::Number },
+        }
+    }
+
+    /// The engine's own rule for it; `None` for what the engine does not have.
+    #[must_use]
+    pub const fn rule(&self) -> Option<Policy> {
+        match self {
+            Self::Newest { tie: TieChoice::Keep, .. } => Some(Policy::Newest { tie: Tie::Keep }),
+            Self::Newest { tie: TieChoice::Apply, .. } => Some(Policy::Newest { tie: Tie::Apply }),
+            Self::Arrival { .. } => Some(Policy::Arrival),
+            _ => None,
+        }
     }
 }

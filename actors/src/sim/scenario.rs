@@ -142,9 +142,9 @@ pub struct OrderModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultDials {
-    /// Faults in a harsh seed.
+    /// Faults in a run.
     pub count: Span,
-    /// Share of seeds that are mild: a quarter of the faults.
+    /// Share of seeds that are mild: their faults last a tenth of the time.
     pub mild: f64,
     /// How long a fault lasts, in milliseconds.
     pub for_ms: Span,

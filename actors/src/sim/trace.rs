@@ -17,7 +17,7 @@ pub struct TraceLine {
 }
 
 /// What can happen. Numbers are indices into the plan's events, messages, faults and nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Happened {
     /// A sender sends a request; tries are counted from 1.

@@ -1,0 +1,269 @@
+//! The checker: after healing, what is stored must be what the model and the ledger say.
+//!
+//! Owns the questions asked at the end; those that can be asked at once are in [`super::ledger`]. Promises
+//! that each finding names the promise it breaks. I9 to I12 are about deliveries, which are not built yet, and
+//! I2 is checked as far as it is about stored bytes. I13 is about clocks: the engine must know how far off it is.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::backend::hold_time;
+use super::ledger::{Known, applies, word};
+use super::model::{expected, taken, wrong_verdicts};
+use super::node::Node;
+use super::outcome::Violation;
+use super::play::{Life, Play};
+use super::policy::PolicyChoice;
+use super::prepared::Prepared;
+use super::senders::Stand;
+use crate::ports::{Counts, EventFilter, EventRow, Reader, ResourceFilter, ResourceRow, StoreError};
+use crate::rules::event::Verdict;
+
+/// Rows of one page.
+const PAGE: u32 = 1_000;
+/// How far off the engine may be about its clock: a pulse lies between.
+const CLOCK_SLACK_MS: i64 = 1_500;
+/// How long a drain may take when nothing is under way.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Everything that is stored.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) events: Vec<EventRow>,
+    pub(super) resources: Vec<ResourceRow>,
+    pub(super) counts: Counts,
+}
+
+/// Asks everything that is asked at the end; what is stored comes back.
+pub(super) async fn check(play: &Play, life: &Life) -> Result<Stored, StoreError> {
+    for node in life.nodes.iter().flatten() {
+        at_rest(play, node).await;
+    }
+    let stored = hold_time(play.takes_real_time, read(&*life.opened.reader)).await?;
+    let known = &mut *play.ledger.known();
+    let at_ms = play.clock.elapsed_ms();
+    let judge = Judge { prepared: &play.prepared, stored: &stored, at_ms };
+    judge.settled(play, known);
+    judge.rows(known);
+    judge.counts(known);
+    judge.states(known);
+    Ok(stored)
+}
+
+/// Nothing is in flight, the node knows its clock, and it shuts down in order.
+async fn at_rest(play: &Play, node: &Node) {
+    let number = node.ground.node;
+    let status = node.engine.status();
+    let (events, bytes) = (status.in_flight_events.0, status.in_flight_bytes.0);
+    if events > 0 || bytes > 0 {
+        play.ledger.violate("I15", format!("node {number} holds room for {events} events, {bytes} bytes"), None);
+    }
+    if !status.ready {
+        play.ledger.violate("liveness", format!("node {number} is not ready: {:?}", status.reasons), None);
+    }
+    let off_ms = node.clock.off_ms();
+    if (status.clock_difference_ms + off_ms).abs() > CLOCK_SLACK_MS {
+        let what = format!("node {number} is {off_ms} ms off and thinks {}", -status.clock_difference_ms);
+        play.ledger.violate("I13", what, None);
+    }
+    for pool in status.pools.iter().filter(|pool| pool.panics > 0) {
+        play.ledger.see(&format!("panic in {}", pool.name));
+    }
+    for pool in status.pools.iter().filter(|pool| pool.full > 0) {
+        play.ledger.see(&format!("full {}", pool.name));
+    }
+    if !node.engine.drain(DRAIN_WITHIN).await.complete {
+        play.ledger.violate("liveness", format!("node {number} does not shut down"), None);
+    }
+}
+
+async fn read(reader: &dyn Reader) -> Result<Stored, StoreError> {
+    let mut stored = Stored { counts: reader.counts().await?, ..Stored::default() };
+    let mut after: Option<Uuid> = None;
+    loop {
+        let page = reader.events(&EventFilter::default(), after, PAGE).await?;
+        stored.events.extend(page.rows);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    for row in &mut stored.events {
+        row.body = reader.event(row.id).await?.and_then(|row| row.body);
+    }
+    loop {
+        let page = reader.resources(&ResourceFilter::default(), after, PAGE).await?;
+        stored.resources.extend(page.rows);
+        after = page.next;
+        if after.is_none() {
+            return Ok(stored);
+        }
+    }
+}
+
+struct Judge<'a> {
+    prepared: &'a Prepared,
+    stored: &'a Stored,
+    at_ms: u64,
+}
+
+impl Judge<'_> {
+    fn say(&self, known: &mut Known, invariant: &str, event: Option<u32>, resource: Option<u32>, what: String) {
+        known.push(Violation { invariant: invariant.to_owned(), what, at_ms: self.at_ms, event, resource });
+    }
+
+    /// What senders were told holds at the end (I1, I14).
+    fn settled(&self, play: &Play, known: &mut Known) {
+        for (index, message) in (0..).zip(&self.prepared.plan.messages) {
+            let stand = play.senders.stand(index);
+            for &event in &message.events {
+                let (planned, template) = (self.prepared.planned(event), self.prepared.template(event));
+                let claimed = known.claim(&template.key.hash).is_some();
+                match stand {
+                    Stand::Settled if !claimed => {
+                        let what = format!("{} was answered with 2xx and is not stored", planned.key);
+                        self.say(known, "I1", Some(event), None, what);
+                    }
+                    Stand::GivenUp if !planned.poison => {
+                        let what = format!("{} was rejected although nothing is wrong with it", planned.key);
+                        self.say(known, "I14", Some(event), None, what);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The rows are those that were claimed, once each, with the bytes that were sent (I2, I3, I4, I15).
+    fn rows(&self, known: &mut Known) {
+        let mut effects: BTreeMap<(&str, &str, &str), u32> = BTreeMap::new();
+        let mut rows = HashMap::with_capacity(self.stored.events.len());
+        let mut found = Vec::new();
+        for row in &self.stored.events {
+            rows.insert(row.id, row);
+            if row.verdict != Verdict::Duplicate {
+                *effects.entry((&row.source, &row.tenant, &row.key)).or_default() += 1;
+            }
+            match known.event(row.id) {
+                None => found.push(("I2", None, format!("row {} of {} was never sent", row.id, row.key))),
+                Some(event) if row.body.as_deref() != Some(&*self.prepared.planned(event).body) => {
+                    found.push(("I2", Some(event), format!("row {} of {} has other bytes", row.id, row.key)));
+                }
+                Some(_) => {}
+            }
+        }
+        for ((_, _, key), count) in effects.into_iter().filter(|(_, count)| *count > 1) {
+            found.push(("I3", None, format!("key {key} took effect {count} times")));
+        }
+        for claim in &known.claims {
+            let planned = self.prepared.planned(claim.event);
+            match rows.get(&claim.first) {
+                None => found.push(("I4", Some(claim.event), format!("{} was committed and has no row", planned.key))),
+                Some(row) if !word(&claim.outcome).starts_with(row.verdict.word()) => {
+                    let what = format!("{} was {} and its row says {}", planned.key, word(&claim.outcome), row.verdict);
+                    found.push(("I4", Some(claim.event), what));
+                }
+                Some(_) => {}
+            }
+        }
+        for attempt in known.attempts.iter().filter(|attempt| attempt.refused_for_good) {
+            if rows.contains_key(&attempt.id) {
+                let what = format!("{} was refused and is stored", attempt.id);
+                found.push(("I15", Some(attempt.event), what));
+            }
+        }
+        for (invariant, event, what) in found {
+            self.say(known, invariant, event, None, what);
+        }
+    }
+
+    /// The store's own bookkeeping agrees with its rows, and both with what was claimed (I7, I16).
+    fn counts(&self, known: &mut Known) {
+        let counted: i64 = self.stored.counts.events.iter().map(|(_, count)| count).sum();
+        let rows = self.stored.events.len() as i64;
+        let effects = self.stored.events.iter().filter(|row| row.verdict != Verdict::Duplicate).count();
+        if counted != rows {
+            self.say(known, "I16", None, None, format!("{rows} rows of events are counted as {counted}"));
+        }
+        if effects != known.claims.len() || self.stored.counts.keys != known.claims.len() as i64 {
+            let what = format!(
+                "{} keys were claimed, {} are stored, with {effects} events",
+                known.claims.len(),
+                self.stored.counts.keys
+            );
+            self.say(known, "I16", None, None, what);
+        }
+        let aside: HashSet<_> = self.stored.events.iter().filter_map(|row| row.conflicts_with).collect();
+        let mut missing = Vec::new();
+        for attempt in &known.attempts {
+            let conflict = attempt.answer.as_ref().is_some_and(|(word, _)| word == "conflict");
+            let claim = known.claim(&self.prepared.template(attempt.event).key.hash);
+            if conflict && claim.is_some_and(|claim| !aside.contains(&claim.first)) {
+                missing.push(attempt.event);
+            }
+        }
+        for event in missing {
+            self.say(known, "I7", Some(event), None, "other bytes of its key were not kept aside".to_owned());
+        }
+    }
+
+    /// Every resource is in the state the model says (I5, I17).
+    fn states(&self, known: &mut Known) {
+        let rows: HashMap<u32, &ResourceRow> = self
+            .stored
+            .resources
+            .iter()
+            .filter_map(|row| self.prepared.resource(row.hash).map(|resource| (resource, row)))
+            .collect();
+        let policies = policies(self.prepared);
+        let mut found = Vec::new();
+        for resource in 0..self.prepared.plan.resources.len() as u32 {
+            let taken = taken(self.prepared, &known.claims, resource);
+            if taken.is_empty() {
+                continue;
+            }
+            let policy = &self.prepared.plan.policies[policies[resource as usize] as usize];
+            if matches!(policy, PolicyChoice::Newest { .. }) {
+                let wrong = wrong_verdicts(&taken).into_iter();
+                found.extend(wrong.map(|(event, what)| (Some(event), resource, what)));
+            }
+            let Some(row) = rows.get(&resource) else {
+                found.push((None, resource, "has no row".to_owned()));
+                continue;
+            };
+            let must = expected(policy, &taken);
+            let version = row.version.as_deref().and_then(|text| self.prepared.version_bytes(text)).map(<[u8]>::to_vec);
+            if version != must.version {
+                let what = format!("holds version {:?}, and the newest taken is {:?}", row.version, must.version);
+                found.push((None, resource, what));
+            } else if must.event.is_some_and(|event| event != row.event) {
+                let what = format!("is in the state of {}, and must be in that of {:?}", row.event, must.event);
+                found.push((known.event(row.event), resource, what));
+            } else if row.deleted != must.deleted {
+                found.push((None, resource, format!("deleted is {}, and must not be", row.deleted)));
+            }
+            let applied = taken.iter().filter(|one| one.first && applies(&one.claim.outcome)).count() as i64;
+            if taken.iter().all(|one| one.first) && row.applied != applied {
+                found.push((None, resource, format!("counts {} applied events, and {applied} were", row.applied)));
+            }
+        }
+        for (event, resource, what) in found {
+            let name = &self.prepared.plan.resources[resource as usize];
+            let what = format!("{}/{} {what}", name.kind, name.id);
+            self.say(known, "I17", event, Some(resource), what);
+        }
+    }
+}
+
+/// The policy of each resource: that of the first event it is first of.
+pub(super) fn policies(prepared: &Prepared) -> Vec<u32> {
+    let mut policies = vec![None; prepared.plan.resources.len()];
+    for event in &prepared.plan.events {
+        if let Some(guard) = event.guards.first() {
+            policies[guard.resource as usize].get_or_insert(event.policy);
+        }
+    }
+    policies.into_iter().map(|policy| policy.unwrap_or(0)).collect()
+}

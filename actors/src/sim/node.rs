@@ -1,0 +1,148 @@
+//! One node in one of its lives: the real engine over wrapped ports, and the requests it serves.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use prometheus_client::registry::Registry;
+
+use super::backend::Opened;
+use super::cache::{Shared, SimCache};
+use super::clock::NodeClock;
+use super::plan::Gate;
+use super::prepared::Prepared;
+use super::scenario::Span;
+use super::senders::Heard;
+use super::store::{Ground, SimStore};
+use crate::admission::Refused;
+use crate::engine::{Engine, EngineSettings, Ports};
+use crate::ingress::Ingress;
+use crate::ports::Clock;
+use crate::rules::event::{Event, Receipt};
+use crate::rules::lookup::LookupMode;
+
+/// A running node.
+pub(super) struct Node {
+    pub(super) ground: Arc<Ground>,
+    pub(super) engine: Engine,
+    pub(super) clock: Arc<NodeClock>,
+    ingress: Rc<Ingress>,
+    _registry: Registry,
+}
+
+/// What a node is started with.
+pub(super) struct Start<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) ground: Ground,
+    pub(super) opened: Opened,
+    pub(super) cache: Arc<Shared>,
+    pub(super) clock: NodeClock,
+    pub(super) takes_real_time: bool,
+}
+
+impl Node {
+    /// Starts the engine inside the present life.
+    pub(super) fn start(start: Start<'_>) -> Self {
+        let Start { prepared, ground, opened, cache, clock, takes_real_time } = start;
+        let (ground, clock, gate) = (Arc::new(ground), Arc::new(clock), &prepared.plan.gate);
+        let store = SimStore {
+            ground: Arc::clone(&ground),
+            opened,
+            takes_real_time,
+            commit_ms: Span::new(gate.commit_ms.0, gate.commit_ms.1),
+            seed: prepared.plan.seed,
+        };
+        let cache = SimCache { ground: Arc::clone(&ground), shared: cache };
+        let of_engine: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let ports = Ports { store: Arc::new(store), cache: Arc::new(cache), clock: of_engine };
+        let mut registry = Registry::default();
+        let engine = Engine::start(settings(gate), ports, &mut registry);
+        let ingress = Rc::new(engine.ingress());
+        Self { ground, engine, clock, ingress, _registry: registry }
+    }
+
+    /// From now on it does and hears nothing more.
+    pub(super) fn kill(&self) {
+        self.ground.alive.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes the events of one request; ends when all of them are answered. A killed node never answers.
+    pub(super) fn serve(&self, prepared: &Prepared, events: &[u32], copy: bool) -> impl Future<Output = Heard> + use<> {
+        let (ground, ingress) = (Arc::clone(&self.ground), Rc::clone(&self.ingress));
+        if copy {
+            ground.ledger.see("sent again unasked");
+        }
+        let events: Vec<Event> = events
+            .iter()
+            .map(|&index| {
+                let id = self.clock.event_id();
+                ground.ledger.arrived(index, id, ground.node);
+                prepared.deliver(index, id, self.clock.now_ms())
+            })
+            .collect();
+        async move {
+            let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+            let answers = join_all(events.into_iter().map(|event| take(&ingress, event))).await;
+            ground.lives().await;
+            for (id, answer) in ids.into_iter().zip(&answers) {
+                ground.ledger.answered(id, ground.node, answer);
+            }
+            heard(&answers)
+        }
+    }
+}
+
+async fn take(ingress: &Ingress, event: Event) -> Result<Receipt, Refused> {
+    let permit = ingress.reserve(event.body.len())?;
+    ingress.take(event, permit).await
+}
+
+fn heard(answers: &[Result<Receipt, Refused>]) -> Heard {
+    if answers.iter().all(Result::is_ok) {
+        Heard::Well
+    } else if answers.iter().any(|answer| matches!(answer, Err(Refused::Rejected(_)))) {
+        Heard::Rejected
+    } else {
+        Heard::Badly
+    }
+}
+
+/// The engine's own settings, on one thread, with tiny bounds where the plan says so.
+fn settings(gate: &Gate) -> EngineSettings {
+    let mut settings = EngineSettings {
+        own_arbiters: false,
+        shards: gate.shards as usize,
+        answer_within: Duration::from_millis(gate.answer_within_ms),
+        lookup: if gate.lookups { LookupMode::Always } else { LookupMode::Auto },
+        resource_idle: Duration::from_secs(2),
+        ..EngineSettings::default()
+    };
+    let Some(tight) = gate.tight else { return settings };
+    let tight = tight as usize;
+    for size in [
+        &mut settings.ingress_mailbox,
+        &mut settings.dedup_mailbox,
+        &mut settings.dedup_waiting,
+        &mut settings.ordering_mailbox,
+        &mut settings.resource_mailbox,
+        &mut settings.resource_waiting,
+        &mut settings.writer_mailbox,
+        &mut settings.writer_waiting,
+        &mut settings.batch_events,
+        &mut settings.lookup_batch,
+        &mut settings.facts_waiting,
+        &mut settings.live_resources,
+    ] {
+        *size = tight;
+    }
+    settings.in_flight_events = tight * 6;
+    settings.recent_keys = tight * 4;
+    settings
+}
+
+/// The ground of a node that lives.
+pub(super) const fn alive() -> AtomicBool {
+    AtomicBool::new(true)
+}
