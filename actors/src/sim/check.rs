@@ -10,16 +10,16 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::backend::hold_time;
-use super::ledger::{Known, applies, word};
-use super::model::{expected, taken, wrong_verdicts};
+use super::ledger::{Known, word};
+use super::model::{Expected, Finding, expected, taken, wrong_verdicts};
 use super::node::Node;
 use super::outcome::Violation;
 use super::play::{Life, Play};
 use super::policy::PolicyChoice;
 use super::prepared::Prepared;
 use super::senders::Stand;
-use crate::ports::{Counts, EventFilter, EventRow, Reader, ResourceFilter, ResourceRow, StoreError};
-use crate::rules::event::Verdict;
+use crate::ports::{Counts, EventFilter, EventRow, Outcome, Reader, ResourceFilter, ResourceRow, StoreError};
+use crate::rules::event::{EventId, Verdict};
 
 /// Rows of one page.
 const PAGE: u32 = 1_000;
@@ -147,6 +147,7 @@ impl Judge<'_> {
                 *effects.entry((&row.source, &row.tenant, &row.key)).or_default() += 1;
             }
             match known.event(row.id) {
+                None if known.fetched.iter().any(|fetched| fetched.id == row.id) => {}
                 None => found.push(("I2", None, format!("row {} of {} was never sent", row.id, row.key))),
                 Some(event) if row.body.as_deref() != Some(&*self.prepared.planned(event).body) => {
                     found.push(("I2", Some(event), format!("row {} of {} has other bytes", row.id, row.key)));
@@ -161,7 +162,7 @@ impl Judge<'_> {
             let planned = self.prepared.planned(claim.event);
             match rows.get(&claim.first) {
                 None => found.push(("I4", Some(claim.event), format!("{} was committed and has no row", planned.key))),
-                Some(row) if !word(&claim.outcome).starts_with(row.verdict.word()) => {
+                Some(row) if !agrees(&claim.outcome, row.verdict) => {
                     let what = format!("{} was {} and its row says {}", planned.key, word(&claim.outcome), row.verdict);
                     found.push(("I4", Some(claim.event), what));
                 }
@@ -187,13 +188,15 @@ impl Judge<'_> {
         if counted != rows {
             self.say(known, "I16", None, None, format!("{rows} rows of events are counted as {counted}"));
         }
-        if effects != known.claims.len() || self.stored.counts.keys != known.claims.len() as i64 {
-            let what = format!(
-                "{} keys were claimed, {} are stored, with {effects} events",
-                known.claims.len(),
-                self.stored.counts.keys
-            );
+        let claims = known.claims.len() + known.fetched.len();
+        let keys = self.stored.counts.keys;
+        if effects != claims || keys != claims as i64 {
+            let what = format!("{claims} keys were claimed, {keys} are stored, with {effects} events");
             self.say(known, "I16", None, None, what);
+        }
+        if self.stored.counts.held > 0 {
+            let what = format!("{} events are held when everything is settled", self.stored.counts.held);
+            self.say(known, "I6", None, None, what);
         }
         let aside: HashSet<_> = self.stored.events.iter().filter_map(|row| row.conflicts_with).collect();
         let mut missing = Vec::new();
@@ -209,7 +212,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Every resource is in the state the model says (I5, I17).
+    /// Every resource is in the state the model says, and every verdict was right (I5, I6, I17).
     fn states(&self, known: &mut Known) {
         let rows: HashMap<u32, &ResourceRow> = self
             .stored
@@ -217,43 +220,64 @@ impl Judge<'_> {
             .iter()
             .filter_map(|row| self.prepared.resource(row.hash).map(|resource| (resource, row)))
             .collect();
+        let events: HashMap<EventId, &EventRow> = self.stored.events.iter().map(|row| (row.id, row)).collect();
         let policies = policies(self.prepared);
-        let mut found = Vec::new();
-        for resource in 0..self.prepared.plan.resources.len() as u32 {
-            let taken = taken(self.prepared, &known.claims, resource);
+        let mut found: Vec<(u32, Finding)> = Vec::new();
+        for (resource, taken) in (0..).zip(taken(self.prepared, known, &events)) {
             if taken.is_empty() {
                 continue;
             }
-            let policy = &self.prepared.plan.policies[policies[resource as usize] as usize];
-            if matches!(policy, PolicyChoice::Newest { .. }) {
-                let wrong = wrong_verdicts(&taken).into_iter();
-                found.extend(wrong.map(|(event, what)| (Some(event), resource, what)));
-            }
-            let Some(row) = rows.get(&resource) else {
-                found.push((None, resource, "has no row".to_owned()));
-                continue;
-            };
-            let must = expected(policy, &taken);
-            let version = row.version.as_deref().and_then(|text| self.prepared.version_bytes(text)).map(<[u8]>::to_vec);
-            if version != must.version {
-                let what = format!("holds version {:?}, and the newest taken is {:?}", row.version, must.version);
-                found.push((None, resource, what));
-            } else if must.event.is_some_and(|event| event != row.event) {
-                let what = format!("is in the state of {}, and must be in that of {:?}", row.event, must.event);
-                found.push((known.event(row.event), resource, what));
-            } else if row.deleted != must.deleted {
-                found.push((None, resource, format!("deleted is {}, and must not be", row.deleted)));
-            }
-            let applied = taken.iter().filter(|one| one.first && applies(&one.claim.outcome)).count() as i64;
-            if taken.iter().all(|one| one.first) && row.applied != applied {
-                found.push((None, resource, format!("counts {} applied events, and {applied} were", row.applied)));
-            }
+            let policy = policies[resource as usize];
+            let order = self.prepared.order(policy);
+            let strict =
+                !matches!(self.prepared.plan.policies[policy as usize], PolicyChoice::Transition { strict: false, .. });
+            found.extend(wrong_verdicts(order, strict, &taken).into_iter().map(|finding| (resource, finding)));
+            let must = expected(order, &taken, self.prepared);
+            let state =
+                rows.get(&resource).map_or_else(|| Some("has no row".to_owned()), |row| self.wrong_state(row, &must));
+            found.extend(state.map(|what| (resource, ("I17", None, what))));
         }
-        for (event, resource, what) in found {
+        for (resource, (invariant, event, what)) in found {
             let name = &self.prepared.plan.resources[resource as usize];
-            let what = format!("{}/{} {what}", name.kind, name.id);
-            self.say(known, "I17", event, Some(resource), what);
+            let what = format!("{}/{}: {what}", name.kind, name.id);
+            self.say(known, invariant, event, Some(resource), what);
         }
+    }
+
+    /// What of a row is not as it must be.
+    fn wrong_state(&self, row: &ResourceRow, must: &Expected) -> Option<String> {
+        let version = row.version.as_deref().and_then(|text| self.prepared.version_bytes(text)).map(<[u8]>::to_vec);
+        if version != must.version {
+            let must = must.version.as_deref().map(hex::encode);
+            return Some(format!("holds version {:?}, and must hold {must:?}", row.version));
+        }
+        if must.event.is_some() && must.event != row.event {
+            return Some(format!("is in the state of {:?}, and must be in that of {:?}", row.event, must.event));
+        }
+        if must.deleted.is_some_and(|deleted| deleted != row.deleted) {
+            return Some(format!("deleted is {}, and must not be", row.deleted));
+        }
+        if must.applied.is_some_and(|applied| applied != row.applied) {
+            return Some(format!("counts {} applied events, and must count {:?}", row.applied, must.applied));
+        }
+        if let Some(members) = &must.members {
+            let stored: BTreeMap<String, serde_json::Value> =
+                row.fields.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            let stored: BTreeMap<String, String> =
+                stored.into_iter().map(|(name, value)| (name, value.to_string())).collect();
+            if stored != *members {
+                return Some(format!("has the members {stored:?}, and must have {members:?}"));
+            }
+        }
+        (row.held != 0).then(|| format!("says that {} of its events are held", row.held))
+    }
+}
+
+/// What a row may say of an event after what was decided when it came.
+fn agrees(outcome: &Outcome, verdict: Verdict) -> bool {
+    match outcome {
+        Outcome::Held => matches!(verdict, Verdict::Applied | Verdict::Stale | Verdict::Expired),
+        _ => word(outcome).starts_with(verdict.word()),
     }
 }
 

@@ -80,6 +80,10 @@ faults! {
     CacheShort = "cache-short",
     /// The key cache's adapter panics.
     CachePanics = "cache-panics",
+    /// The provider does not say what the state of a resource is.
+    FetchFails = "fetch-fails",
+    /// The provider answers late.
+    FetchSlow = "fetch-slow",
     /// Every process is killed at once and started again later.
     Kill = "kill",
     /// One node of several is killed and started again later.

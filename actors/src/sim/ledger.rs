@@ -4,7 +4,7 @@
 //! against what is stored at that moment, a stored version against the one before. The store wrapper writes it
 //! beneath every planned fault, so it knows also what the engine was never told.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clock::DrivenClock;
@@ -13,7 +13,7 @@ use super::outcome::{Reached, Violation};
 use super::prepared::Prepared;
 use super::trace::{Happened, TraceLine};
 use crate::admission::Refused;
-use crate::ports::{Committed, Outcome, ResourceRow};
+use crate::ports::{Committed, Outcome, ResourceRow, Waits};
 use crate::rules::event::{Event, EventId, Receipt, Verdict};
 use crate::rules::key::{BodyDigest, KeyHash, ResourceHash};
 
@@ -44,6 +44,18 @@ pub(super) struct Claim {
     pub(super) batch: u64,
 }
 
+/// A state that the engine fetched, as it was committed.
+#[derive(Clone, Debug)]
+pub(super) struct Fetched {
+    pub(super) id: EventId,
+    pub(super) resource: u32,
+    pub(super) version: Option<Vec<u8>>,
+    pub(super) number: Option<u64>,
+    pub(super) deletes: bool,
+    pub(super) outcome: Outcome,
+    pub(super) at_ms: u64,
+}
+
 /// What is known of a run so far.
 #[derive(Debug)]
 pub(super) struct Ledger {
@@ -61,6 +73,10 @@ pub(super) struct Known {
     pub(super) claims: Vec<Claim>,
     by_key: HashMap<KeyHash, u32>,
     versions: HashMap<ResourceHash, Vec<u8>>,
+    /// States that the engine fetched by itself.
+    pub(super) fetched: Vec<Fetched>,
+    /// Resources of which something is held.
+    holding: BTreeSet<ResourceHash>,
     pub(super) commits: u64,
     pub(super) deliveries: u64,
     pub(super) reached: Reached,
@@ -131,6 +147,10 @@ impl Ledger {
         known.commits += 1;
         let mut events = Vec::with_capacity(batch.len());
         for (event, outcome) in batch.iter().zip(&committed.outcomes) {
+            if event.fetched.is_some() {
+                known.fetch(at_ms, event, outcome, &self.prepared);
+                continue;
+            }
             let Some(index) = known.event(event.id) else {
                 known.violate(
                     "I2",
@@ -146,11 +166,34 @@ impl Ledger {
         known.note(at_ms, Happened::Committed { node, events });
     }
 
+    /// Waiting ended in the store.
+    pub(super) fn waited(&self, node: u32, waits: &Waits) {
+        let &Waits { released, stale, expired, .. } = waits;
+        let mut known = self.known();
+        known.reached.add("released", u64::from(released));
+        known.reached.add("stale after waiting", u64::from(stale));
+        known.reached.add("expired", u64::from(expired));
+        if released + stale + expired > 0 {
+            let at_ms = self.clock.elapsed_ms();
+            known.note(at_ms, Happened::Waited { node, released, stale, expired });
+        }
+    }
+
+    /// Resources of which something is held.
+    pub(super) fn holding(&self) -> Vec<ResourceHash> {
+        self.known().holding.iter().copied().collect()
+    }
+
     /// The row of a resource after a commit (I5).
     pub(super) fn stored(&self, row: &ResourceRow) {
         let at_ms = self.clock.elapsed_ms();
         let bytes = row.version.as_deref().and_then(|text| self.prepared.version_bytes(text)).unwrap_or_default();
         let mut known = self.known();
+        if row.held > 0 {
+            known.holding.insert(row.hash);
+        } else {
+            known.holding.remove(&row.hash);
+        }
         let before = known.versions.entry(row.hash).or_default();
         if bytes < before.as_slice() {
             let what = format!("the stored version of {}/{} went back to {:?}", row.kind, row.id, row.version);
@@ -247,6 +290,25 @@ impl Known {
         }
     }
 
+    fn fetch(&mut self, at_ms: u64, event: &Event, outcome: &Outcome, prepared: &Prepared) {
+        let guard = event.guards.first();
+        let resource = guard.and_then(|guard| prepared.resource(guard.resource.hash));
+        // the same answer handed in twice, after a commit nobody knew of
+        if matches!(outcome, Outcome::Duplicate { .. }) {
+            return;
+        }
+        let version = guard.and_then(|guard| guard.version.as_ref());
+        self.fetched.push(Fetched {
+            id: event.id,
+            resource: resource.unwrap_or(u32::MAX),
+            version: version.map(|version| version.bytes().to_vec()),
+            number: version.and_then(crate::rules::version::Version::number).and_then(|number| number.try_into().ok()),
+            deletes: event.deletes,
+            outcome: *outcome,
+            at_ms,
+        });
+    }
+
     /// A 2xx: it must be true now (I1, I7).
     fn acknowledged(&mut self, at_ms: u64, event: u32, id: EventId, receipt: &Receipt, sent: &Event) {
         let Some(claim) = self.claim(&sent.key.hash) else {
@@ -280,11 +342,6 @@ impl Known {
     }
 }
 
-/// It changed its resource's state, or passed unguarded.
-pub(super) const fn applies(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Applied { .. })
-}
-
 /// The word for what a commit decided.
 pub(super) fn word(outcome: &Outcome) -> &'static str {
     match outcome {
@@ -292,7 +349,9 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
         Outcome::Applied { tie: true } => "applied tie",
         Outcome::Stale { tie: false } => "stale",
         Outcome::Stale { tie: true } => "stale tie",
+        Outcome::Held => "held",
         Outcome::Ignored => "ignored",
+        Outcome::Repeat { .. } => "repeat",
         Outcome::Duplicate { conflict: false, .. } => "duplicate",
         Outcome::Duplicate { conflict: true, .. } => "conflict",
     }

@@ -11,8 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
 use super::backend::Backend;
-use super::fault::FaultName;
-use super::generate::generate;
+use super::generate::{fault_kinds, generate};
 use super::outcome::{FailedSeed, Many, Progress, Run};
 use super::run::{RunOptions, run};
 use super::scenario::Scenario;
@@ -104,10 +103,7 @@ impl Gathered {
 fn never_reached(scenario: &Scenario, many: &Many) -> Vec<String> {
     let mut wanted: Vec<String> = Vec::new();
     if scenario.faults.count.max > 0 {
-        let kinds = if scenario.faults.only.is_empty() { FaultName::ALL } else { &scenario.faults.only };
-        let alone = scenario.gate.nodes.max < 2;
-        let kinds = kinds.iter().filter(|kind| !(alone && **kind == FaultName::KillNode));
-        wanted.extend(kinds.map(|kind| format!("fault {}", kind.word())));
+        wanted.extend(fault_kinds(scenario).into_iter().map(|kind| format!("fault {}", kind.word())));
     }
     wanted.push("verdict applied".to_owned());
     let asked = [

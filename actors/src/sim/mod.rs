@@ -21,6 +21,7 @@ mod plan;
 mod play;
 mod policy;
 mod prepared;
+mod provider;
 mod run;
 mod scenario;
 mod senders;

@@ -13,6 +13,7 @@ use super::cache::{Shared, SimCache};
 use super::clock::NodeClock;
 use super::plan::Gate;
 use super::prepared::Prepared;
+use super::provider::SimFetcher;
 use super::scenario::Span;
 use super::senders::Heard;
 use super::store::{Ground, SimStore};
@@ -22,6 +23,9 @@ use crate::ingress::Ingress;
 use crate::ports::Clock;
 use crate::rules::event::{Event, Receipt};
 use crate::rules::lookup::LookupMode;
+
+/// Events of one request that go through the engine at once.
+const AT_ONCE: usize = 60;
 
 /// A running node.
 pub(super) struct Node {
@@ -34,7 +38,7 @@ pub(super) struct Node {
 
 /// What a node is started with.
 pub(super) struct Start<'a> {
-    pub(super) prepared: &'a Prepared,
+    pub(super) prepared: &'a Arc<Prepared>,
     pub(super) ground: Ground,
     pub(super) opened: Opened,
     pub(super) cache: Arc<Shared>,
@@ -56,7 +60,10 @@ impl Node {
         };
         let cache = SimCache { ground: Arc::clone(&ground), shared: cache };
         let of_engine: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
-        let ports = Ports { store: Arc::new(store), cache: Arc::new(cache), clock: of_engine };
+        let fetcher =
+            SimFetcher { ground: Arc::clone(&ground), prepared: Arc::clone(prepared), clock: Arc::clone(&of_engine) };
+        let ports =
+            Ports { store: Arc::new(store), cache: Arc::new(cache), clock: of_engine, fetcher: Arc::new(fetcher) };
         let mut registry = Registry::default();
         let engine = Engine::start(settings(gate), ports, &mut registry);
         let ingress = Rc::new(engine.ingress());
@@ -82,9 +89,14 @@ impl Node {
                 prepared.deliver(index, id, self.clock.now_ms())
             })
             .collect();
+        let at_once = prepared.plan.gate.tight.map_or(AT_ONCE, |tight| AT_ONCE.min(tight as usize));
         async move {
             let ids: Vec<_> = events.iter().map(|event| event.id).collect();
-            let answers = join_all(events.into_iter().map(|event| take(&ingress, event))).await;
+            let mut answers = Vec::with_capacity(ids.len());
+            let mut events = events.into_iter();
+            while answers.len() < ids.len() {
+                answers.extend(join_all(events.by_ref().take(at_once).map(|event| take(&ingress, event))).await);
+            }
             ground.lives().await;
             for (id, answer) in ids.into_iter().zip(&answers) {
                 ground.ledger.answered(id, ground.node, answer);
@@ -117,6 +129,9 @@ fn settings(gate: &Gate) -> EngineSettings {
         answer_within: Duration::from_millis(gate.answer_within_ms),
         lookup: if gate.lookups { LookupMode::Always } else { LookupMode::Auto },
         resource_idle: Duration::from_secs(2),
+        fetch_lease: Duration::from_secs(5),
+        fetch_pause_min: Duration::from_millis(200),
+        fetch_pause_max: Duration::from_secs(5),
         ..EngineSettings::default()
     };
     let Some(tight) = gate.tight else { return settings };

@@ -472,8 +472,12 @@ impl Play {
         let plan = &self.prepared.plan;
         let open = self.senders.open().count();
         if open == 0 && self.copies == 0 && life.under_way.is_empty() {
-            self.ledger.happened(Happened::Quiet);
-            return Some(Ended::Over);
+            let counts = hold_time(self.takes_real_time, life.opened.reader.counts()).await;
+            let waiting = counts.map_or(0, |counts| counts.held + counts.fetches);
+            if waiting == 0 {
+                self.ledger.happened(Happened::Quiet);
+                return Some(Ended::Over);
+            }
         }
         if now_ms > plan.heal_at_ms + plan.heal_within_ms {
             let first = self.senders.open().next();

@@ -3,10 +3,13 @@
 //! Owns the short form of a policy and its way to the engine's own rule. What a policy means is in
 //! [`crate::rules`] and nowhere here.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::rules::event::Event;
-use crate::rules::order::{Policy, Tie};
+use crate::rules::graph::{Graph, GraphError};
+use crate::rules::order::{Merge, OnGap, Order, Policy, Tie, Wait};
 
 /// A policy, and the kind of version its events carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +64,11 @@ pub enum PolicyChoice {
     Refetch,
     /// `newest`, and each member of the state has a version of its own.
     Fields,
+    /// The rule of a source, as it stands.
+    Given {
+        /// The rule.
+        rule: Order,
+    },
 }
 
 /// What a version is made of.
@@ -123,6 +131,15 @@ impl PolicyChoice {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Given { rule } => match (&rule.merge, &rule.policy) {
+                (Merge::Fields, _) => "fields",
+                (_, Policy::Newest { .. }) => "newest",
+                (_, Policy::Arrival) => "arrival",
+                (_, Policy::Sequence { .. }) => "sequence",
+                (_, Policy::Transition { .. }) => "transition",
+                (_, Policy::Window { .. }) => "window",
+                (_, Policy::Refetch) => "refetch",
+            },
             Self::Newest { .. } => "newest",
             Self::Arrival { .. } => "arrival",
             Self::Sequence { .. } => "sequence",
@@ -155,23 +172,61 @@ impl PolicyChoice {
 }
 
 impl PolicyChoice {
-    /// The policy an event came with.
-    pub(super) const fn of(event: &Event) -> Self {
-        match event.policy {
-            Policy::Newest { tie: Tie::Keep } => Self::Newest { version: VersionKind::Number, tie: TieChoice::Keep },
-            Policy::Newest { tie: Tie::Apply } => Self::Newest { version: VersionKind::Number, tie: TieChoice::Apply },
-            Policy::Arrival => Self::Arrival { version: VersionKind::Number },
-        }
+    /// The rule an event came with.
+    pub(super) fn of(event: &Event) -> Self {
+        Self::Given { rule: (*event.order).clone() }
     }
 
-    /// The engine's own rule for it; `None` for what the engine does not have.
+    /// The provider may be asked.
     #[must_use]
-    pub const fn rule(&self) -> Option<Policy> {
-        match self {
-            Self::Newest { tie: TieChoice::Keep, .. } => Some(Policy::Newest { tie: Tie::Keep }),
-            Self::Newest { tie: TieChoice::Apply, .. } => Some(Policy::Newest { tie: Tie::Apply }),
-            Self::Arrival { .. } => Some(Policy::Arrival),
-            _ => None,
+    pub fn asks(&self) -> bool {
+        let Ok(rule) = self.rule() else { return false };
+        rule.policy == Policy::Refetch || rule.wait().is_some_and(|wait| wait.on_gap == OnGap::Refetch)
+    }
+
+    /// The engine's own rule for it; says what is wrong with it where there is none.
+    pub fn rule(&self) -> Result<Order, String> {
+        Ok(match self {
+            Self::Newest { tie, .. } => Order::plain(Policy::Newest { tie: (*tie).into() }),
+            Self::Arrival { .. } => Order::plain(Policy::Arrival),
+            Self::Sequence { hold_for_ms, on_gap } => {
+                Order::judged(Policy::Sequence { start: 1, wait: wait(*hold_for_ms, *on_gap) })
+            }
+            Self::Transition { hold_for_ms, on_gap, steps, strict } => {
+                let graph = if *strict { chain(steps) } else { Graph::ranks(steps.iter().cloned()) };
+                let graph = Arc::new(graph.map_err(|error| format!("`steps`: {error}"))?);
+                Order::judged(Policy::Transition { graph, tie: Tie::Keep, wait: wait(*hold_for_ms, *on_gap) })
+            }
+            Self::Window { window_ms } => {
+                Order::judged(Policy::Window { window_ms: window_ms.cast_signed(), tie: Tie::Keep })
+            }
+            Self::Refetch => Order::judged(Policy::Refetch),
+            Self::Fields => Order { merge: Merge::Fields, ..Order::judged(Policy::Newest { tie: Tie::Keep }) },
+            Self::Given { rule } => rule.clone(),
+        })
+    }
+}
+
+impl From<TieChoice> for Tie {
+    fn from(choice: TieChoice) -> Self {
+        match choice {
+            TieChoice::Keep => Self::Keep,
+            TieChoice::Apply => Self::Apply,
         }
     }
+}
+
+fn wait(hold_for_ms: u64, on_gap: GapChoice) -> Wait {
+    let on_gap = match on_gap {
+        GapChoice::Release => OnGap::Release,
+        GapChoice::Expire => OnGap::Expire,
+        GapChoice::Refetch => OnGap::Refetch,
+    };
+    Wait { hold_for_ms: hold_for_ms.cast_signed(), on_gap }
+}
+
+/// Each step leads to the next one only.
+fn chain(steps: &[String]) -> Result<Graph, GraphError> {
+    let following = steps.windows(2).map(|pair| (pair[0].clone(), vec![pair[1].clone()])).collect();
+    Graph::edges(&following, &steps.iter().take(1).cloned().collect::<Vec<_>>())
 }

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::plan::{Plan, PlannedEvent, PlannedVersion};
 use crate::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource};
+use crate::rules::fields::Patch;
 use crate::rules::key::{BodyDigest, Key, KeyHash, ResourceHash};
-use crate::rules::order::{Policy, Tie};
+use crate::rules::order::{Merge, Order, Policy, Tie};
 use crate::rules::version::Version;
 use crate::sim::clock::EPOCH_MS;
 
@@ -22,18 +23,22 @@ pub(super) struct Prepared {
     /// The bytes of a version by its text.
     versions: HashMap<String, Vec<u8>>,
     resources: HashMap<ResourceHash, u32>,
+    /// The rule behind each policy.
+    orders: Vec<Arc<Order>>,
 }
 
 impl Prepared {
     pub(super) fn new(plan: &Plan) -> Self {
         let sources = Interned::default();
         let mut versions = HashMap::new();
-        let templates = plan.events.iter().map(|event| template(plan, event, &sources, &mut versions)).collect();
+        let orders = orders(plan);
+        let templates =
+            plan.events.iter().map(|event| template(plan, event, &orders, &sources, &mut versions)).collect();
         let resource = |resource: &super::plan::PlannedResource| {
             ResourceHash::of(&resource.source, &resource.tenant, &resource.kind, &resource.id)
         };
         let resources = plan.resources.iter().map(resource).zip(0..).collect();
-        Self { plan: plan.clone(), templates, versions, resources }
+        Self { plan: plan.clone(), templates, versions, resources, orders }
     }
 
     /// The event, as it is delivered now.
@@ -54,6 +59,11 @@ impl Prepared {
         self.versions.get(text).map(Vec::as_slice)
     }
 
+    /// The rule of a policy.
+    pub(super) fn order(&self, policy: u32) -> &Arc<Order> {
+        &self.orders[policy as usize]
+    }
+
     /// The place of a resource in the plan.
     pub(super) fn resource(&self, hash: ResourceHash) -> Option<u32> {
         self.resources.get(&hash).copied()
@@ -70,7 +80,21 @@ impl Interned {
     }
 }
 
-fn template(plan: &Plan, event: &PlannedEvent, names: &Interned, versions: &mut HashMap<String, Vec<u8>>) -> Event {
+/// The engine's rules. Where one of them is judged, all are: they are of one source.
+fn orders(plan: &Plan) -> Vec<Arc<Order>> {
+    let fallback = |_| Order::plain(Policy::Newest { tie: Tie::Keep });
+    let rules: Vec<Order> = plan.policies.iter().map(|policy| policy.rule().unwrap_or_else(fallback)).collect();
+    let judged = rules.iter().any(Order::needs_judging);
+    rules.into_iter().map(|rule| Arc::new(Order { judged, ..rule })).collect()
+}
+
+fn template(
+    plan: &Plan,
+    event: &PlannedEvent,
+    orders: &[Arc<Order>],
+    names: &Interned,
+    versions: &mut HashMap<String, Vec<u8>>,
+) -> Event {
     let (source, tenant) = (names.get(&event.source), names.get(&event.tenant));
     let guards: SmallVec<[Guard; 1]> = event
         .guards
@@ -86,7 +110,7 @@ fn template(plan: &Plan, event: &PlannedEvent, names: &Interned, versions: &mut 
             Guard { resource, version }
         })
         .collect();
-    let policy = plan.policies.get(event.policy as usize).and_then(super::policy::PolicyChoice::rule);
+    let order = Arc::clone(&orders[event.policy as usize]);
     Event {
         id: EventId(Uuid::nil()),
         received_at_ms: EPOCH_MS,
@@ -94,7 +118,11 @@ fn template(plan: &Plan, event: &PlannedEvent, names: &Interned, versions: &mut 
         digest: event.digest.as_deref().and_then(sixteen).map_or_else(|| BodyDigest::of(&event.body), BodyDigest),
         kind: event.kind.clone(),
         guards,
-        policy: policy.unwrap_or(Policy::Newest { tie: Tie::Keep }),
+        step: event.step.clone(),
+        patch: (order.merge == Merge::Fields).then(|| patch(&event.body)).flatten(),
+        effect_key: None,
+        fetched: None,
+        order,
         deletes: event.deletes,
         intent: if event.ignored { Intent::Ignore(Ignored::UnwantedType) } else { Intent::Apply },
         headers: bytes::Bytes::from_static(b"{}"),
@@ -102,6 +130,12 @@ fn template(plan: &Plan, event: &PlannedEvent, names: &Interned, versions: &mut 
         source,
         tenant,
     }
+}
+
+/// The top-level members of a body.
+fn patch(body: &[u8]) -> Option<Patch> {
+    let members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).ok()?;
+    Some(Patch(members.into_iter().map(|(name, value)| (name, value.to_string())).collect()))
 }
 
 fn key(event: &PlannedEvent) -> Key {

@@ -51,7 +51,7 @@ fn play(plan: &Plan, backend: &dyn Backend, options: &RunOptions) -> Result<Run,
                 Ended::Killed => None,
             };
             play.clock.end();
-            Ok(stored)
+            Ok::<_, StoreError>(stored)
         })?;
         if let Some(stored) = ended {
             break stored;
@@ -94,7 +94,9 @@ fn told(play: &Play, stored: &Stored, options: &RunOptions) -> Run {
     for (verdict, count) in &counts.rows {
         known.reached.add(&format!("verdict {verdict}"), *count);
     }
-    counts.worst_delay_ms = story::worst_delay_ms(&play.prepared, known);
+    let rows = stored.events.iter().map(|row| (row.id, row)).collect();
+    let delays = story::delays(&play.prepared, known, &rows);
+    (counts.worst_delay_ms, counts.held, counts.worst_hold_ms) = (delays.worst_ms, delays.held, delays.worst_hold_ms);
     let resources = if options.timelines { story::timelines(&play.prepared, known, stored) } else { Vec::new() };
     Run {
         scenario: plan.scenario.clone(),

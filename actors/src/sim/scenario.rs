@@ -314,6 +314,11 @@ impl Scenario {
         if self.order.policies.is_empty() {
             faults.push("`order.policies` must name at least one policy".to_owned());
         }
+        for policy in &self.order.policies {
+            if let Err(fault) = policy.rule() {
+                faults.push(format!("`order.policies`, {}: {fault}", policy.name()));
+            }
+        }
         faults
     }
 }

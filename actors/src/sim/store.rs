@@ -16,8 +16,9 @@ use super::clock::DrivenClock;
 use super::fault::FaultName;
 use super::ledger::Ledger;
 use super::scenario::Span;
-use crate::ports::{Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep};
+use crate::ports::{Claimed, Committed, FetchClaim, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits};
 use crate::rules::event::{Event, EventId, Unusable};
+use crate::rules::key::ResourceHash;
 
 /// What the wrapped ports of one node share.
 pub(super) struct Ground {
@@ -102,11 +103,68 @@ impl Store for SimStore {
         pulse
     }
 
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        let ground = &self.ground;
+        ground.reach().await?;
+        if ground.strikes(FaultName::CommitFails).is_some() {
+            return Err(StoreError::Unavailable("settling failed, as planned".to_owned()));
+        }
+        let waits = hold_time(self.takes_real_time, self.opened.store.settle_due(limit)).await?;
+        self.settled(&waits).await;
+        ground.panic_if(FaultName::PanicAfter);
+        if ground.strikes(FaultName::AnswerLost).is_some() {
+            return Err(StoreError::Unknown("the connection broke while settling, as planned".to_owned()));
+        }
+        ground.lives().await;
+        Ok(waits)
+    }
+
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.ground.reach().await?;
+        let waits = hold_time(self.takes_real_time, self.opened.store.release(resource)).await?;
+        self.settled(&waits.unwrap_or_default()).await;
+        self.ground.lives().await;
+        Ok(waits)
+    }
+
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.ground.reach().await?;
+        let claimed = hold_time(self.takes_real_time, self.opened.store.claim_fetches(limit, lease_ms)).await?;
+        self.ground.lives().await;
+        if self.ground.strikes(FaultName::AnswerLost).is_some() {
+            return Err(StoreError::Unknown("the connection broke while claiming, as planned".to_owned()));
+        }
+        Ok(claimed)
+    }
+
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        self.ground.reach().await?;
+        let waits = hold_time(self.takes_real_time, self.opened.store.fetch_failed(claim, why, retry_in_ms)).await?;
+        self.settled(&waits).await;
+        self.ground.lives().await;
+        Ok(waits)
+    }
+
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {
         self.ground.reach().await?;
         let upkeep = hold_time(self.takes_real_time, self.opened.store.upkeep()).await;
         self.ground.lives().await;
         upkeep
+    }
+}
+
+impl SimStore {
+    /// Shows the ledger what became of resources whose holds ended.
+    async fn settled(&self, waits: &Waits) {
+        if waits.released + waits.stale + waits.expired == 0 {
+            return;
+        }
+        self.ground.ledger.waited(self.ground.node, waits);
+        for hash in self.ground.ledger.holding() {
+            if let Ok(Some(row)) = hold_time(self.takes_real_time, self.opened.reader.resource(hash)).await {
+                self.ground.ledger.stored(&row);
+            }
+        }
     }
 }
 
@@ -175,6 +233,7 @@ impl Session for SimSession {
         self.before(batch).await?;
         let committed = hold_time(self.takes_real_time, self.session.commit(batch)).await?;
         self.ground.ledger.committed(self.ground.node, batch, &committed);
+        self.ground.ledger.waited(self.ground.node, &committed.waits);
         self.look(batch, &committed).await;
         self.half(time_ms - time_ms / 2).await;
         self.ground.panic_if(FaultName::PanicAfter);

@@ -3,19 +3,48 @@
 use std::collections::HashMap;
 
 use super::check::{Stored, policies};
-use super::ledger::{Known, applies, word};
+use super::clock::EPOCH_MS;
+use super::ledger::Known;
 use super::outcome::{Arrival, Timeline};
 use super::prepared::Prepared;
-use crate::ports::ResourceRow;
+use crate::ports::{EventRow, Outcome, ResourceRow};
+use crate::rules::event::{EventId, Verdict};
 
-/// The longest time between an event's happening and its effect.
-pub(super) fn worst_delay_ms(prepared: &Prepared, known: &Known) -> u64 {
-    let applied = known.claims.iter().filter(|claim| applies(&claim.outcome));
-    applied.map(|claim| claim.at_ms.saturating_sub(prepared.planned(claim.event).at_ms)).max().unwrap_or(0)
+/// How long events took.
+#[derive(Debug, Default)]
+pub(super) struct Delays {
+    /// The longest time between an event's happening and its effect.
+    pub(super) worst_ms: u64,
+    /// Events that were held, and the longest time that one was.
+    pub(super) held: u64,
+    pub(super) worst_hold_ms: u64,
+}
+
+/// How long events took.
+pub(super) fn delays(prepared: &Prepared, known: &Known, rows: &HashMap<EventId, &EventRow>) -> Delays {
+    let mut delays = Delays::default();
+    for claim in &known.claims {
+        let Some(row) = rows.get(&claim.first) else { continue };
+        let settled_ms = settled_ms(row).unwrap_or(claim.at_ms);
+        if row.verdict == Verdict::Applied {
+            let delay_ms = settled_ms.saturating_sub(prepared.planned(claim.event).at_ms);
+            delays.worst_ms = delays.worst_ms.max(delay_ms);
+        }
+        if claim.outcome == Outcome::Held {
+            delays.held += 1;
+            delays.worst_hold_ms = delays.worst_hold_ms.max(settled_ms.saturating_sub(claim.at_ms));
+        }
+    }
+    delays
+}
+
+fn settled_ms(row: &EventRow) -> Option<u64> {
+    row.settled_at_ms.map(|at_ms| (at_ms - EPOCH_MS).max(0).cast_unsigned())
 }
 
 /// Everything that came for each resource.
 pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> Vec<Timeline> {
+    let events: HashMap<EventId, &EventRow> = stored.events.iter().map(|row| (row.id, row)).collect();
     let rows: HashMap<_, &ResourceRow> =
         stored.resources.iter().map(|row| (prepared.resource(row.hash), row)).collect();
     let policies = policies(prepared);
@@ -32,6 +61,7 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
         let planned = prepared.planned(attempt.event);
         let Some(guard) = planned.guards.first() else { continue };
         let claim = known.claim(&prepared.template(attempt.event).key.hash).filter(|claim| claim.first == attempt.id);
+        let row = claim.and_then(|claim| events.get(&claim.first));
         timelines[guard.resource as usize].arrivals.push(Arrival {
             event: attempt.event,
             happened_at_ms: planned.at_ms,
@@ -41,9 +71,9 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
             truth: planned.truth,
             answer: attempt.answer.as_ref().map(|(word, _)| word.clone()),
             answered_at_ms: attempt.answer.as_ref().map(|(_, at_ms)| *at_ms),
-            verdict: claim.map(|claim| word(&claim.outcome).to_owned()),
-            settled_at_ms: claim.map(|claim| claim.at_ms),
-            why: None,
+            verdict: row.map(|row| row.verdict.word().to_owned()),
+            settled_at_ms: claim.map(|claim| row.and_then(|row| settled_ms(row)).unwrap_or(claim.at_ms)),
+            why: row.and_then(|row| row.why.clone()),
         });
     }
     timelines

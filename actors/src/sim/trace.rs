@@ -73,12 +73,16 @@ pub enum Happened {
         /// Events and what was decided.
         events: Vec<(u32, String)>,
     },
-    /// The store settled events that it held.
-    Released {
+    /// Waiting ended in the store.
+    Waited {
         /// The node.
         node: u32,
-        /// Events and what was decided.
-        events: Vec<(u32, String)>,
+        /// Held events that were applied.
+        released: u32,
+        /// Held events that were older than the state by then.
+        stale: u32,
+        /// Held events whose time ran out.
+        expired: u32,
     },
     /// A fault began.
     FaultBegan {
@@ -141,7 +145,9 @@ impl fmt::Display for Happened {
             Self::Settled { message } => write!(f, "message {message} is settled"),
             Self::TimedOut { message, attempt } => write!(f, "message {message}, try {attempt}, times out"),
             Self::Committed { node, events } => write!(f, "node {node} commits {}", Each(events)),
-            Self::Released { node, events } => write!(f, "node {node} settles what was held: {}", Each(events)),
+            Self::Waited { node, released, stale, expired } => {
+                write!(f, "node {node} settles what was held: {released} applied, {stale} stale, {expired} expired")
+            }
             Self::FaultBegan { fault } => write!(f, "fault {fault} begins"),
             Self::FaultEnded { fault } => write!(f, "fault {fault} is over"),
             Self::FaultFired { kind, node } => write!(f, "{kind} strikes node {node}"),

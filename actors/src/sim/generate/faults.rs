@@ -2,15 +2,28 @@
 
 use crate::sim::chance::Chance;
 use crate::sim::fault::{Fault, FaultName};
+use crate::sim::policy::PolicyChoice;
 use crate::sim::scenario::{Scenario, Span};
+
+/// The kinds that a scenario may see.
+pub(in crate::sim) fn kinds(scenario: &Scenario) -> Vec<FaultName> {
+    if !scenario.faults.only.is_empty() {
+        return scenario.faults.only.clone();
+    }
+    let asks = scenario.order.policies.iter().any(PolicyChoice::asks);
+    let alone = scenario.gate.nodes.max < 2;
+    let seen = |kind: &FaultName| match kind {
+        FaultName::FetchFails | FaultName::FetchSlow => asks,
+        FaultName::KillNode => !alone,
+        _ => true,
+    };
+    FaultName::ALL.iter().copied().filter(seen).collect()
+}
 
 /// All of it is over when healing begins.
 pub(super) fn draw(scenario: &Scenario, heal_at_ms: u64, nodes: u64, chance: &mut Chance) -> Vec<Fault> {
     let dials = &scenario.faults;
-    let kinds: Vec<FaultName> = match dials.only.as_slice() {
-        [] => FaultName::ALL.to_vec(),
-        only => only.to_vec(),
-    };
+    let kinds = kinds(scenario);
     let mild = chance.hits(dials.mild);
     let count = chance.within(dials.count);
     let mut faults: Vec<Fault> =
@@ -33,6 +46,7 @@ fn fault(for_ms: Span, kinds: &[FaultName], mild: bool, heal_at_ms: u64, nodes: 
     let node =
         if matches!(what, FaultName::Kill | FaultName::NetworkDown | FaultName::RetryStorm) { None } else { node };
     let by_ms = match what {
+        FaultName::FetchSlow => chance.within(Span::new(100, 8_000)).cast_signed(),
         FaultName::CommitSlow => chance.within(Span::new(20, 2_000)).cast_signed(),
         FaultName::CacheSlow => chance.within(Span::new(10, 200)).cast_signed(),
         FaultName::ClockJump => chance.either_way(600_000),

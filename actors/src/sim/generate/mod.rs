@@ -11,6 +11,7 @@ use super::chance::Chance;
 use super::plan::{Gate, Plan};
 use super::scenario::{Scenario, Span};
 
+pub(super) use self::faults::kinds as fault_kinds;
 pub use self::given::StreamEvent;
 
 /// After the last thing that happens at a sender, faults go on for so long.
