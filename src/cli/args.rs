@@ -12,6 +12,7 @@ Try it:
   tidegate send demo                   in a second terminal: sign and post one event
   tidegate send demo --count 2000 --shuffle --duplicate 0.3 --concurrency 32
   tidegate events                      what came in, and what became of it
+  tidegate events --held               what waits, for what and until when
   tidegate resources                   the newest version of everything
 
 Set it up:
@@ -150,7 +151,7 @@ pub struct EventsArgs {
     /// Only of this source
     #[arg(long, conflicts_with = "id")]
     pub source: Option<String>,
-    /// Only with this verdict: applied, duplicate (conflicts kept aside), stale or ignored
+    /// Only with this verdict: applied, stale, held, expired, ignored or duplicate (those that are kept aside)
     #[arg(long, conflicts_with = "id", value_parser = verdict)]
     pub verdict: Option<Verdict>,
     /// Only with this idempotency key
@@ -159,6 +160,9 @@ pub struct EventsArgs {
     /// Only of this resource
     #[arg(long, conflicts_with = "id", num_args = 2, value_names = ["TYPE", "ID"])]
     pub resource: Option<Vec<String>>,
+    /// List what waits, for what and until when, the oldest first
+    #[arg(long, conflicts_with_all = ["id", "verdict", "key", "resource"])]
+    pub held: bool,
     /// Write the body's bytes as they are, and nothing else
     #[arg(long, requires = "id")]
     pub raw: bool,
@@ -169,8 +173,12 @@ pub struct EventsArgs {
 
 /// `resources`
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ResourcesArgs {
-    /// Only of this source; with TYPE and ID: show that resource with its newest events
+    /// What else to do with one of them.
+    #[command(subcommand)]
+    pub command: Option<ResourcesCommand>,
+    /// Only of this source; with TYPE and ID the same as `show`
     pub source: Option<String>,
     /// Only of this type
     #[arg(value_name = "TYPE")]
@@ -183,6 +191,63 @@ pub struct ResourcesArgs {
     /// Paging and form.
     #[command(flatten)]
     pub list: ListArgs,
+}
+
+/// `resources …`
+#[derive(Debug, Subcommand)]
+pub enum ResourcesCommand {
+    /// Show a resource with its timeline: what came, what became of it and why, and what waits
+    Show(ShowArgs),
+    /// End the waiting of a resource: gaps are given up, parked events begin a new epoch
+    Release(ReleaseArgs),
+}
+
+/// `resources show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The resource.
+    #[command(flatten)]
+    pub resource: ResourceArgs,
+    /// Paging and form.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// `resources release`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The running server does it, so this asks its admin listener.
+
+Exit codes:
+  0  done
+  1  nothing of the resource waits
+  2  arguments or settings are wrong; nothing was done
+  3  the server could not be reached, or its store is away")]
+pub struct ReleaseArgs {
+    /// The resource.
+    #[command(flatten)]
+    pub resource: ResourceArgs,
+    /// Where the admin listener is [default: admin.listen of the settings]
+    #[arg(long, value_name = "URL")]
+    pub admin: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One resource by its name.
+#[derive(Debug, Args)]
+pub struct ResourceArgs {
+    /// Its source
+    pub source: String,
+    /// Its type
+    #[arg(value_name = "TYPE")]
+    pub kind: String,
+    /// Its id
+    pub id: String,
+    /// The tenant inside the source
+    #[arg(long, default_value = "")]
+    pub tenant: String,
 }
 
 /// `quarantine`
@@ -203,5 +268,5 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn verdict(text: &str) -> Result<Verdict, String> {
-    Verdict::from_word(text).ok_or_else(|| "it must be applied, duplicate, stale or ignored".to_owned())
+    Verdict::from_word(text).ok_or_else(|| "it must be applied, stale, held, expired, ignored or duplicate".to_owned())
 }

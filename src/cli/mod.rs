@@ -8,9 +8,11 @@ mod args;
 mod check;
 mod output;
 mod read;
+mod release;
 mod send;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -102,4 +104,22 @@ fn failed(failure: &Failure) -> Exit {
     };
     output::error(&failure.to_string());
     exit
+}
+
+/// Where a server that listens on this address is reached from here.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    match listen.ip() {
+        ip if !ip.is_unspecified() => listen,
+        IpAddr::V4(_) => SocketAddr::from(([127, 0, 0, 1], listen.port())),
+        IpAddr::V6(_) => SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], listen.port())),
+    }
+}
+
+/// The innermost cause: that is what helps.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }

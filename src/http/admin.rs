@@ -1,6 +1,6 @@
-//! The admin listener: figures for Prometheus, status for people and scripts, health.
+//! The admin listener: figures for Prometheus, status for people and scripts, health, and what a person may do.
 //!
-//! Promises that it changes nothing and shows no secret. It asks nobody who they are, so it listens on
+//! Promises that reading changes nothing and shows no secret. It asks nobody who they are, so it listens on
 //! loopback by default. Knows what the engine says of itself, and nothing of the store. A figure that cannot
 //! be written is a 500.
 
@@ -17,6 +17,7 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tidegate_actors::PoolStatus;
 
+use super::operate::{self, RELEASE};
 use super::public::Gate;
 use super::{ListenSettings, health, listen, problem};
 
@@ -46,6 +47,7 @@ pub(super) fn serve(settings: ListenSettings, listener: TcpListener, parts: Arc<
             .service(web::resource("/status").get(status).default_service(web::to(not_this_method)))
             .service(web::resource("/healthz").get(alive).default_service(web::to(not_this_method)))
             .service(web::resource("/readyz").get(ready).default_service(web::to(not_this_method)))
+            .service(web::resource(RELEASE).post(operate::release).default_service(web::to(only_post)))
             .default_service(web::to(nowhere))
     };
     listen::serve(settings, listener, app, || |_: &_| Ok(()))
@@ -140,6 +142,10 @@ async fn ready(parts: Data<AdminParts>) -> HttpResponse {
 
 async fn not_this_method() -> HttpResponse {
     problem::method_not_allowed(false)
+}
+
+async fn only_post() -> HttpResponse {
+    problem::only_post()
 }
 
 async fn nowhere() -> HttpResponse {

@@ -13,6 +13,7 @@ mod figures;
 mod health;
 mod ingest;
 mod listen;
+pub(crate) mod operate;
 mod problem;
 mod public;
 mod rate;

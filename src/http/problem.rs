@@ -65,6 +65,13 @@ pub(super) fn method_not_allowed(under_ingest: bool) -> HttpResponse {
     builder.body(Bytes::from_static(METHOD_NOT_ALLOWED.body.as_bytes()))
 }
 
+/// The answer to a method that is not POST where only POST is taken.
+pub(super) fn only_post() -> HttpResponse {
+    let mut builder = METHOD_NOT_ALLOWED.builder();
+    builder.insert_header((ALLOW, HeaderValue::from_static("POST")));
+    builder.body(Bytes::from_static(METHOD_NOT_ALLOWED.body.as_bytes()))
+}
+
 /// The answer to an authentic request that could not be used and is kept in quarantine under `id`.
 pub(super) fn unusable(code: &str, reason: &str, id: EventId) -> HttpResponse {
     #[derive(Serialize)]
@@ -145,10 +152,22 @@ documents! {
         "nothing is served at this path; webhooks go to /in/{source}";
     /// No such path on the admin listener.
     ADMIN_NOT_FOUND: 404 "Not Found", "no-such-page",
-        "nothing is served at this path; there are /metrics, /status, /healthz and /readyz";
+        "nothing is served at this path; there are /metrics, /status, /healthz, /readyz and /api/resources/release";
     /// The path does not take this method; see [`method_not_allowed`].
     METHOD_NOT_ALLOWED: 405 "Method Not Allowed", "method-not-allowed",
         "this path does not take this method; the Allow header lists what it takes";
+    /// A browser's page of somewhere else.
+    ORIGIN_FOREIGN: 403 "Forbidden", "origin-foreign",
+        "the request comes from a page of another address; ask from the command line, or from this address", closes true;
+    /// Anything a form of a browser could send.
+    JSON_ONLY: 415 "Unsupported Media Type", "json-only",
+        "send JSON, with Content-Type: application/json", closes true;
+    /// JSON that names no resource.
+    NOT_A_RESOURCE: 400 "Bad Request", "not-a-resource",
+        "send an object with the texts source, type, id and, where there are tenants, tenant";
+    /// Nothing of this resource is held.
+    NOTHING_WAITS: 404 "Not Found", "nothing-waits",
+        "no event of this resource waits; events --held lists what does";
     /// Not vouched for: the one answer for every reason, known source or not.
     UNAUTHORIZED: 401 "Unauthorized", "unauthorized",
         "the request is not authentic for this address; check the address, the secret and the sender's clock, and sign the exact bytes sent";

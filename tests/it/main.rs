@@ -24,12 +24,15 @@ macro_rules! on_each_store {
 mod batches;
 mod figures;
 mod framing;
+mod holds;
 mod nodes;
 mod overload;
 mod panics;
 mod paths;
+mod refetch;
 mod refusals;
 mod senders;
 mod shutdown;
+mod timeline;
 mod unusable;
 mod verdicts;

@@ -9,7 +9,7 @@ use tidegate_actors::rules::event::{EventId, Verdict};
 use super::super::args::EventsArgs;
 use super::super::output::{self, NONE, cell};
 use super::super::{Exit, Failure};
-use super::{BodyJson, PageJson, open, say_next, unread};
+use super::{BodyJson, PageJson, held, open, say_next, unread};
 use crate::config::Config;
 
 /// An event as JSON.
@@ -26,6 +26,8 @@ pub(super) struct EventJson {
     version: Option<String>,
     verdict: Verdict,
     tie: bool,
+    why: Option<String>,
+    settled_at: Option<String>,
     conflicts_with: Option<String>,
     body_bytes: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,6 +56,8 @@ impl From<EventRow> for EventJson {
             version: row.version,
             verdict: row.verdict,
             tie: row.tie,
+            why: row.why,
+            settled_at: row.settled_at_ms.map(output::time),
             conflicts_with: row.conflicts_with.map(|id| id.to_string()),
             body_bytes: row.body_bytes,
             headers: row.headers.and_then(|headers| serde_json::from_slice(&headers).ok()),
@@ -65,6 +69,9 @@ impl From<EventRow> for EventJson {
 /// Lists events, or shows one.
 pub(in super::super) async fn run(args: &EventsArgs, config: &Config) -> Result<Exit, Failure> {
     let reader = open(config).await?;
+    if args.held {
+        return held::run(args, &*reader).await;
+    }
     let Some(id) = args.id else {
         let filter = EventFilter {
             of: None,
@@ -118,9 +125,11 @@ pub(super) fn table(out: &mut impl Write, rows: &[EventRow]) -> io::Result<()> {
     output::table(out, ["ID", "RECEIVED", "SOURCE", "VERDICT", "TYPE", "RESOURCE", "VERSION", "KEY"], &cells)
 }
 
-fn verdict(row: &EventRow) -> String {
+pub(super) fn verdict(row: &EventRow) -> String {
     match (row.conflicts_with, row.tie) {
-        (Some(_), _) => format!("{} (conflict)", row.verdict),
+        // one that repeats an effect says so itself
+        (Some(_), _) if row.why.is_none() => format!("{} (conflict)", row.verdict),
+        (Some(_), _) => row.verdict.to_string(),
         (None, true) => format!("{} (tie)", row.verdict),
         (None, false) => row.verdict.to_string(),
     }
@@ -141,8 +150,14 @@ fn show(out: &mut impl Write, row: &EventRow) -> io::Result<()> {
         ("version", or_none(row.version.as_deref().unwrap_or_default())),
         ("verdict", verdict(row)),
     ];
+    if let Some(why) = &row.why {
+        fields.push(("why", why.clone()));
+    }
+    if let Some(settled_at_ms) = row.settled_at_ms {
+        fields.push(("settled", output::time(settled_at_ms)));
+    }
     if let Some(first) = row.conflicts_with {
-        fields.push(("conflicts with", first.to_string()));
+        fields.push((if row.why.is_none() { "conflicts with" } else { "repeats" }, first.to_string()));
     }
     output::fields(out, &fields)?;
     if let Some(headers) = &row.headers {

@@ -4,8 +4,10 @@
 //! takes no lock that a writer waits for.
 
 mod events;
+mod held;
 mod quarantine;
 mod resources;
+mod timeline;
 
 use std::sync::Arc;
 

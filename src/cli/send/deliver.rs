@@ -1,7 +1,7 @@
 //! One delivery as a sender makes it: signed anew for each attempt, tried again when asked to come back.
 
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use actix_web::http::Method;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tidegate_actors::ports::Clock as _;
 use tokio::time::Instant;
 
-use super::super::Failure;
 use super::super::args::SendArgs;
+use super::super::{Failure, innermost, reachable};
 use super::plan::Prepared;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -180,22 +180,4 @@ fn retry_after(headers: &reqwest::header::HeaderMap) -> Duration {
 fn is_local(url: &reqwest::Url) -> bool {
     let is_loopback = |host: &str| host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     url.host_str().is_some_and(|host| host == "localhost" || is_loopback(host))
-}
-
-/// Where a server that listens on this address is reached from here.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    match listen.ip() {
-        ip if !ip.is_unspecified() => listen,
-        IpAddr::V4(_) => SocketAddr::from(([127, 0, 0, 1], listen.port())),
-        IpAddr::V6(_) => SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], listen.port())),
-    }
-}
-
-/// The innermost cause: that is what helps.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
