@@ -272,8 +272,8 @@ impl Court<'_, '_> {
     fn apply(&mut self, place: usize, tie: bool, why: Option<String>) -> Result<(), Unjudged> {
         let item = &self.items[place];
         // the answer of a fetch became the state: its signals only tell that it was needed
-        if !item.is_signal() && self.state.apply(item)? == Merged::TooMany {
-            return Err(Unjudged::Members);
+        if !item.is_signal() && self.state.apply(item) == Merged::TooMany {
+            return self.no_room(place);
         }
         self.done[place] = Some(Judgement::Applied { tie, why });
         Ok(())
@@ -283,10 +283,10 @@ impl Court<'_, '_> {
     fn merge(&mut self, place: usize) -> Result<bool, Unjudged> {
         let item = &self.items[place];
         let before = self.state.version.clone();
-        let merged = self.state.apply(item)?;
+        let merged = self.state.apply(item);
         let advances = item.subject.version > before.as_ref();
         self.done[place] = Some(match (merged, &before) {
-            (Merged::TooMany, _) => return Err(Unjudged::Members),
+            (Merged::TooMany, _) => return self.no_room(place).map(|()| false),
             (Merged::Changed { tie }, _) => Judgement::Applied { tie, why: None },
             (Merged::Unchanged { .. }, _) if advances => Judgement::Applied { tie: false, why: None },
             (Merged::Unchanged { tie }, Some(stored)) => {
@@ -295,6 +295,16 @@ impl Court<'_, '_> {
             (Merged::Unchanged { tie }, None) => Judgement::Stale { tie, why: "every member is older".to_owned() },
         });
         Ok(matches!(self.done[place], Some(Judgement::Applied { .. })))
+    }
+
+    /// An event that just came is refused. One that was held was accepted, and it must not stop whoever closes its
+    /// gap, nor everything else that is due: it ends with a record.
+    fn no_room(&mut self, place: usize) -> Result<(), Unjudged> {
+        if self.items[place].is_new() {
+            return Err(Unjudged::Members);
+        }
+        self.done[place] = Some(Judgement::Expired { why: Unjudged::Members.to_string() });
+        Ok(())
     }
 
     fn new_epoch(&mut self, place: usize) -> Result<(), Unjudged> {

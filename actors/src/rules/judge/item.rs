@@ -189,9 +189,9 @@ pub enum Judgement {
     },
     /// It waits.
     Held(Hold),
-    /// Its time ran out, and nothing was changed.
+    /// It waited in vain, and nothing was changed.
     Expired {
-        /// What it waited for.
+        /// What for, and what ended it.
         why: String,
     },
 }

@@ -4,7 +4,7 @@ use super::super::event::EventId;
 use super::super::fields::{Fields, Merged};
 use super::super::order::Merge;
 use super::super::version::Version;
-use super::{Item, Unjudged};
+use super::Item;
 
 /// What is stored of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,26 +46,33 @@ impl Default for State {
 }
 
 impl State {
-    /// Applies an event: whole, or what is newer of a partial update.
-    pub(super) fn apply(&mut self, item: &Item<'_>) -> Result<Merged, Unjudged> {
+    /// Applies an event: whole, or what is newer of a partial update. Where that has too many members, nothing
+    /// changes.
+    pub(super) fn apply(&mut self, item: &Item<'_>) -> Merged {
         let view = item.subject;
-        let merged = if view.order.merge == Merge::Fields && !item.along {
-            let fields = self.fields.get_or_insert_default();
+        let merged = if view.order.merge == Merge::Fields && item.along {
+            // the members of an embedded object are not told apart: those that were set one by one stay
+            Merged::Changed { tie: false }
+        } else if view.order.merge == Merge::Fields {
+            let had_fields = self.fields.is_some();
+            let mut fields = self.fields.take().unwrap_or_default();
             let merged = match view.patch {
                 _ if view.deletes => fields.delete(view.version),
                 Some(patch) => fields.merge(patch, view.version, view.order.tie()),
                 None => Merged::Changed { tie: false },
             };
+            if merged == Merged::TooMany {
+                self.fields = had_fields.then_some(fields);
+                return merged;
+            }
             self.deleted = (view.deletes || self.deleted) && fields.is_empty();
+            self.fields = Some(fields);
             merged
         } else {
             self.fields = None;
             self.deleted = view.deletes;
             Merged::Changed { tie: false }
         };
-        if merged == Merged::TooMany {
-            return Ok(merged);
-        }
         let newest = view.version.is_none() || self.version.as_ref() <= view.version;
         if newest || view.order.merge == Merge::Replace || item.along || self.event.is_none() {
             self.event = Some(item.id);
@@ -78,7 +85,7 @@ impl State {
         if self.version.as_ref() < view.version {
             self.version = view.version.cloned();
         }
-        Ok(merged)
+        merged
     }
 
     /// The sender's counter starts again.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::rules::event::EventId;
+use crate::rules::fields::{MEMBERS_MAX, Patch};
 use crate::rules::graph::Graph;
 use crate::rules::order::{EpochOn, Order, Wait};
 use crate::rules::version::Version;
@@ -381,6 +382,50 @@ fn what_comes_along_is_guarded_by_its_own_version_and_never_waits() {
     assert!(matches!(judged.judgements[0], Judgement::Applied { .. }));
     let judged = judge(judged.state, &[item(2, second)], 0, Push::None).expect("room");
     assert!(matches!(judged.judgements[0], Judgement::Stale { .. }));
+}
+
+fn patch(members: impl IntoIterator<Item = (String, i64)>) -> Option<Patch> {
+    Some(Patch(members.into_iter().map(|(name, value)| (name, value.to_string())).collect()))
+}
+
+#[test]
+fn what_comes_along_leaves_members_that_were_set_one_by_one() {
+    let rule = Order { merge: Merge::Fields, ..order(NEWEST) };
+    let partial = |number| Subject { patch: patch([("plan".to_owned(), number)]), ..event(&rule, number) };
+    let (updated, along) = (partial(2), event(&rule, 3));
+    let id = |number| EventId(Uuid::from_u128(number));
+    let items = [Item::new(id(2), updated.view()), Item { along: true, ..Item::new(id(3), along.view()) }];
+    let ends = [[0, 1], [1, 0]].map(|arrival| {
+        let mut state = State::default();
+        for place in arrival {
+            state = judge(state, &[items[place]], 0, Push::None).expect("room").state;
+        }
+        (state.fields.expect("members").document(), state.version, state.event)
+    });
+    assert_eq!(ends[0], (r#"{"plan":2}"#.to_owned(), Some(version(3)), Some(id(3))));
+    assert_eq!(ends[0], ends[1]);
+}
+
+#[test]
+fn a_held_event_that_finds_no_room_ends_with_a_record_and_stops_nobody() {
+    let rule = Order { merge: Merge::Fields, ..sequence(OnGap::Release) };
+    let many = |number: i64| {
+        let members = (0..MEMBERS_MAX as i64).map(move |member| (format!("{number}-{member}"), member));
+        Subject { patch: patch(members), ..event(&rule, number) }
+    };
+    let mut play = Play::new();
+    let second = play.take(many(2));
+    let first = play.take(many(1));
+    assert_eq!(play.words(&[first, second]), ["applied", "expired"]);
+    assert!(play.why(second).contains("more than 1000 members"), "{}", play.why(second));
+    let over = many(2);
+    let items = [Item::new(EventId(Uuid::from_u128(9)), over.view())];
+    assert_eq!(judge(play.state.clone(), &items, 0, Push::None).err(), Some(Unjudged::Members));
+    // also where nothing was there before: the row of a resource never seen stays as it was
+    let mut play = Play::new();
+    let most = play.take(Subject { patch: patch((0..=MEMBERS_MAX as i64).map(|n| (n.to_string(), n))), ..many(3) });
+    play.at(100);
+    assert_eq!((play.word(most), play.state.clone()), ("expired", State::default()));
 }
 
 #[test]
