@@ -9,6 +9,7 @@
     reason = "in a test a failed unwrap is the report, and the run says how much it did"
 )]
 
+mod arrivals;
 mod asked;
 mod cases;
 mod clock;
