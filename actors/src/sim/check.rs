@@ -37,7 +37,7 @@ pub(super) struct Stored {
 }
 
 /// Asks everything that is asked at the end; what is stored comes back.
-pub(super) async fn check(play: &Play, life: &Life) -> Result<Stored, StoreError> {
+pub(super) async fn check(play: &Play<'_>, life: &Life) -> Result<Stored, StoreError> {
     for node in life.nodes.iter().flatten() {
         at_rest(play, node).await;
     }
@@ -53,7 +53,7 @@ pub(super) async fn check(play: &Play, life: &Life) -> Result<Stored, StoreError
 }
 
 /// Nothing is in flight, the node knows its clock, and it shuts down in order.
-async fn at_rest(play: &Play, node: &Node) {
+async fn at_rest(play: &Play<'_>, node: &Node) {
     let number = node.ground.node;
     let status = node.engine.status();
     let (events, bytes) = (status.in_flight_events.0, status.in_flight_bytes.0);
@@ -115,7 +115,7 @@ impl Judge<'_> {
     }
 
     /// What senders were told holds at the end (I1, I14).
-    fn settled(&self, play: &Play, known: &mut Known) {
+    fn settled(&self, play: &Play<'_>, known: &mut Known) {
         for (index, message) in (0..).zip(&self.prepared.plan.messages) {
             let stand = play.senders.stand(index);
             for &event in &message.events {

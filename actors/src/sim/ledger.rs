@@ -161,7 +161,7 @@ impl Ledger {
                 continue;
             };
             events.push((index, word(outcome).to_owned()));
-            known.claimed(at_ms, index, event, outcome);
+            known.claimed(at_ms, index, self.prepared.template(index), event, outcome);
         }
         known.note(at_ms, Happened::Committed { node, events });
     }
@@ -254,8 +254,9 @@ impl Known {
         }
     }
 
-    fn claimed(&mut self, at_ms: u64, index: u32, event: &Event, outcome: &Outcome) {
-        let claim = self.claim(&event.key.hash).cloned();
+    /// `sent` is the event as it was sent, `event` as it came to the store.
+    fn claimed(&mut self, at_ms: u64, index: u32, sent: &Event, event: &Event, outcome: &Outcome) {
+        let claim = self.claim(&sent.key.hash).cloned();
         match (outcome, claim) {
             (Outcome::Duplicate { first, conflict }, Some(claim)) => {
                 if *first != claim.first {
@@ -284,7 +285,7 @@ impl Known {
                     at_ms,
                     batch: self.commits,
                 };
-                self.by_key.insert(event.key.hash, self.claims.len() as u32);
+                self.by_key.insert(sent.key.hash, self.claims.len() as u32);
                 self.claims.push(claim);
             }
         }

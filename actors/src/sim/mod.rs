@@ -5,6 +5,8 @@
 //! and pictures: those belong to the command line.
 
 mod backend;
+#[cfg(feature = "bad-engines")]
+pub mod bad;
 mod board;
 mod cache;
 mod chance;
@@ -25,6 +27,7 @@ mod provider;
 mod run;
 mod scenario;
 mod senders;
+mod shrink;
 mod store;
 mod story;
 mod trace;
@@ -43,4 +46,5 @@ pub use self::plan::{
 pub use self::policy::{GapChoice, PolicyChoice, TieChoice, VersionKind};
 pub use self::run::{RunOptions, run};
 pub use self::scenario::{ClockModel, FaultDials, GateModel, Network, OrderModel, Scenario, Sender, Span, World};
+pub use self::shrink::{Shrunk, shrink};
 pub use self::trace::{Happened, TraceLine};

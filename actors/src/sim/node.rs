@@ -21,7 +21,7 @@ use crate::admission::Refused;
 use crate::engine::{Engine, EngineSettings, Ports};
 use crate::ingress::Ingress;
 use crate::ports::Clock;
-use crate::rules::event::{Event, Receipt};
+use crate::rules::event::{Event, EventId, Receipt};
 use crate::rules::lookup::LookupMode;
 
 /// Events of one request that go through the engine at once.
@@ -36,6 +36,25 @@ pub(super) struct Node {
     _registry: Registry,
 }
 
+/// What stands between an engine and its ports, and between it and those it answers: nothing, but in tests of
+/// the checker.
+pub(super) trait Wrapping {
+    /// The ports as the engine gets them.
+    fn ports(&self, ports: Ports) -> Ports {
+        ports
+    }
+
+    /// The answer as its sender gets it.
+    fn answer(&self, _id: EventId, answer: Result<Receipt, Refused>) -> Result<Receipt, Refused> {
+        answer
+    }
+}
+
+/// Nothing stands between.
+pub(super) struct Plain;
+
+impl Wrapping for Plain {}
+
 /// What a node is started with.
 pub(super) struct Start<'a> {
     pub(super) prepared: &'a Arc<Prepared>,
@@ -44,12 +63,13 @@ pub(super) struct Start<'a> {
     pub(super) cache: Arc<Shared>,
     pub(super) clock: NodeClock,
     pub(super) takes_real_time: bool,
+    pub(super) wrapping: &'a dyn Wrapping,
 }
 
 impl Node {
     /// Starts the engine inside the present life.
     pub(super) fn start(start: Start<'_>) -> Self {
-        let Start { prepared, ground, opened, cache, clock, takes_real_time } = start;
+        let Start { prepared, ground, opened, cache, clock, takes_real_time, wrapping } = start;
         let (ground, clock, gate) = (Arc::new(ground), Arc::new(clock), &prepared.plan.gate);
         let store = SimStore {
             ground: Arc::clone(&ground),
@@ -65,7 +85,7 @@ impl Node {
         let ports =
             Ports { store: Arc::new(store), cache: Arc::new(cache), clock: of_engine, fetcher: Arc::new(fetcher) };
         let mut registry = Registry::default();
-        let engine = Engine::start(settings(gate), ports, &mut registry);
+        let engine = Engine::start(settings(gate), wrapping.ports(ports), &mut registry);
         let ingress = Rc::new(engine.ingress());
         Self { ground, engine, clock, ingress, _registry: registry }
     }
@@ -76,7 +96,12 @@ impl Node {
     }
 
     /// Takes the events of one request; ends when all of them are answered. A killed node never answers.
-    pub(super) fn serve(&self, prepared: &Prepared, events: &[u32], copy: bool) -> impl Future<Output = Heard> + use<> {
+    pub(super) fn serve(
+        &self,
+        prepared: &Prepared,
+        events: &[u32],
+        copy: bool,
+    ) -> impl Future<Output = Answers> + use<> {
         let (ground, ingress) = (Arc::clone(&self.ground), Rc::clone(&self.ingress));
         if copy {
             ground.ledger.see("sent again unasked");
@@ -98,10 +123,7 @@ impl Node {
                 answers.extend(join_all(events.by_ref().take(at_once).map(|event| take(&ingress, event))).await);
             }
             ground.lives().await;
-            for (id, answer) in ids.into_iter().zip(&answers) {
-                ground.ledger.answered(id, ground.node, answer);
-            }
-            heard(&answers)
+            ids.into_iter().zip(answers).collect()
         }
     }
 }
@@ -111,10 +133,14 @@ async fn take(ingress: &Ingress, event: Event) -> Result<Receipt, Refused> {
     ingress.take(event, permit).await
 }
 
-fn heard(answers: &[Result<Receipt, Refused>]) -> Heard {
-    if answers.iter().all(Result::is_ok) {
+/// What a request was answered, event by event.
+pub(super) type Answers = Vec<(EventId, Result<Receipt, Refused>)>;
+
+/// What the sender makes of the answers to its request.
+pub(super) fn heard(answers: &Answers) -> Heard {
+    if answers.iter().all(|(_, answer)| answer.is_ok()) {
         Heard::Well
-    } else if answers.iter().any(|answer| matches!(answer, Err(Refused::Rejected(_)))) {
+    } else if answers.iter().any(|(_, answer)| matches!(answer, Err(Refused::Rejected(_)))) {
         Heard::Rejected
     } else {
         Heard::Badly

@@ -17,7 +17,7 @@ use super::cache::Shared;
 use super::clock::{DrivenClock, NodeClock};
 use super::fault::FaultName;
 use super::ledger::Ledger;
-use super::node::{Node, Start, alive};
+use super::node::{Answers, Node, Start, Wrapping, alive, heard};
 use super::plan::{Fate, Hop};
 use super::prepared::Prepared;
 use super::senders::{Heard, Senders, Stand};
@@ -59,7 +59,7 @@ pub(super) struct Way {
 enum Came {
     Answer {
         number: u64,
-        heard: Heard,
+        answers: Answers,
     },
     Drained {
         node: u32,
@@ -87,7 +87,7 @@ struct Seat {
 }
 
 /// A run under way.
-pub(super) struct Play {
+pub(super) struct Play<'a> {
     pub(super) prepared: Arc<Prepared>,
     pub(super) clock: Arc<DrivenClock>,
     pub(super) ledger: Arc<Ledger>,
@@ -96,6 +96,7 @@ pub(super) struct Play {
     board: Arc<Board>,
     cache: Arc<Shared>,
     place: Box<dyn Place>,
+    wrapping: &'a dyn Wrapping,
     pub(super) takes_real_time: bool,
     steps: BTreeMap<(u64, u64), Step>,
     numbered: u64,
@@ -119,8 +120,13 @@ struct AtGate {
     handle: AbortHandle,
 }
 
-impl Play {
-    pub(super) fn new(prepared: &Arc<Prepared>, backend: &dyn Backend, keeps_trace: bool) -> Result<Self, StoreError> {
+impl<'a> Play<'a> {
+    pub(super) fn new(
+        prepared: &Arc<Prepared>,
+        backend: &dyn Backend,
+        keeps_trace: bool,
+        wrapping: &'a dyn Wrapping,
+    ) -> Result<Self, StoreError> {
         let clock = Arc::new(DrivenClock::default());
         let place = backend.fresh(Arc::clone(&clock) as Arc<dyn crate::ports::Clock>)?;
         let ledger = Arc::new(Ledger::new(Arc::clone(prepared), Arc::clone(&clock), keeps_trace));
@@ -136,6 +142,7 @@ impl Play {
             board: Arc::default(),
             cache: Arc::default(),
             place,
+            wrapping,
             takes_real_time: backend.takes_real_time(),
             steps: BTreeMap::new(),
             numbered: 0,
@@ -191,7 +198,7 @@ impl Play {
                     return Ok((ended, life));
                 }
             } else if let Some(came) = next(&mut life, self.clock.instant(at_ms)).await {
-                self.came(&mut life, &came);
+                self.came(&mut life, came);
             }
         }
     }
@@ -237,6 +244,7 @@ impl Play {
             cache: Arc::clone(&self.cache),
             clock: NodeClock::new(Arc::clone(&self.clock), off_ms),
             takes_real_time: self.takes_real_time,
+            wrapping: self.wrapping,
         }));
     }
 
@@ -289,18 +297,24 @@ impl Play {
         life.at_gate.insert(number, AtGate { way, node, handle });
         life.under_way.push(Box::pin(async move {
             match serving.await {
-                Ok(heard) => Came::Answer { number, heard },
+                Ok(answers) => Came::Answer { number, answers },
                 Err(_aborted) => Came::Gone,
             }
         }));
     }
 
-    fn came(&mut self, life: &mut Life, came: &Came) {
-        match *came {
+    fn came(&mut self, life: &mut Life, came: Came) {
+        match came {
             Came::Gone => {}
-            Came::Answer { number, heard } => {
+            Came::Answer { number, answers } => {
                 let Some(AtGate { way, node, .. }) = life.at_gate.remove(&number) else { return };
                 let Way { message, attempt, copy, hop } = way;
+                let answers: Answers =
+                    answers.into_iter().map(|(id, answer)| (id, self.wrapping.answer(id, answer))).collect();
+                for (id, answer) in &answers {
+                    self.ledger.answered(*id, node, answer);
+                }
+                let heard = heard(&answers);
                 if copy {
                     return;
                 }

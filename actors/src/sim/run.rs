@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::backend::Backend;
 use super::check::{Stored, check};
+use super::node::{Plain, Wrapping};
 use super::outcome::{Run, RunCounts, Violation};
 use super::plan::Plan;
 use super::play::{Ended, Play};
@@ -25,8 +26,13 @@ pub struct RunOptions {
 /// inside a runtime.
 #[must_use]
 pub fn run(plan: &Plan, backend: &dyn Backend, options: &RunOptions) -> Run {
+    run_wrapped(plan, backend, options, &Plain)
+}
+
+/// The same with something between the engine and its surroundings.
+pub(super) fn run_wrapped(plan: &Plan, backend: &dyn Backend, options: &RunOptions, wrapping: &dyn Wrapping) -> Run {
     let started = Run { scenario: plan.scenario.clone(), seed: plan.seed, ..Run::default() };
-    let played = catch_unwind(AssertUnwindSafe(|| play(plan, backend, options)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(plan, backend, options, wrapping)));
     let fault = match played {
         Ok(Ok(run)) => return run,
         Ok(Err(error)) => format!("the store under the run failed by itself: {error}"),
@@ -40,9 +46,9 @@ pub fn run(plan: &Plan, backend: &dyn Backend, options: &RunOptions) -> Run {
     Run { violations: vec![violation], ..started }
 }
 
-fn play(plan: &Plan, backend: &dyn Backend, options: &RunOptions) -> Result<Run, StoreError> {
+fn play(plan: &Plan, backend: &dyn Backend, options: &RunOptions, wrapping: &dyn Wrapping) -> Result<Run, StoreError> {
     let prepared = Arc::new(Prepared::new(plan));
-    let mut play = Play::new(&prepared, backend, options.trace)?;
+    let mut play = Play::new(&prepared, backend, options.trace, wrapping)?;
     let stored = loop {
         let ended = in_a_life(backend.takes_real_time(), async {
             let (ended, life) = play.live().await?;
@@ -75,7 +81,7 @@ fn in_a_life<T>(takes_real_time: bool, life: impl Future<Output = T>) -> T {
     system.block_on(life)
 }
 
-fn told(play: &Play, stored: &Stored, options: &RunOptions) -> Run {
+fn told(play: &Play<'_>, stored: &Stored, options: &RunOptions) -> Run {
     let plan = &play.prepared.plan;
     let known = &mut *play.ledger.known();
     let mut counts = RunCounts {

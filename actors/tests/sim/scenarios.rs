@@ -1,10 +1,27 @@
 //! The scenarios of these tests: each policy, under everything that can go wrong.
+#![allow(dead_code, reason = "each test binary uses some of them")]
 
 use tidegate_actors::sim::{GapChoice, PolicyChoice, Scenario, Span, TieChoice, VersionKind};
 
 /// All of them.
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![newest(), ties(), waiting("release", GapChoice::Release), waiting("expire", GapChoice::Expire), mixed()]
+}
+
+/// Something of everything, so that whatever is wrong shows.
+pub(crate) fn everything() -> Scenario {
+    let mut scenario = named(
+        "everything",
+        vec![
+            PolicyChoice::default(),
+            PolicyChoice::Newest { version: VersionKind::Time, tie: TieChoice::Apply },
+            PolicyChoice::Sequence { hold_for_ms: 5_000, on_gap: GapChoice::Release },
+            PolicyChoice::Sequence { hold_for_ms: 5_000, on_gap: GapChoice::Expire },
+        ],
+    );
+    scenario.clock.precision_ms = 1_000;
+    scenario.gate.tight = 0.3;
+    scenario
 }
 
 fn named(name: &str, policies: Vec<PolicyChoice>) -> Scenario {
