@@ -12,6 +12,7 @@ mod cache;
 mod chance;
 mod check;
 mod clock;
+mod compare;
 mod fault;
 mod generate;
 mod ledger;
@@ -34,6 +35,7 @@ mod trace;
 
 pub use self::backend::{Backend, MemoryBackend, Opened, Place};
 pub use self::clock::EPOCH_MS;
+pub use self::compare::compare;
 pub use self::fault::{Fault, FaultName};
 pub use self::generate::{StreamEvent, generate, generate_from};
 pub use self::many::many;

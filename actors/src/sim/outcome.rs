@@ -126,6 +126,8 @@ pub struct Timeline {
     pub version: Option<String>,
     /// A delete was the last thing applied.
     pub deleted: bool,
+    /// The place in the true order of the event whose state it holds at the end.
+    pub state_truth: Option<u64>,
 }
 
 /// One event's arrival at the gate.

@@ -48,6 +48,10 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
     let rows: HashMap<_, &ResourceRow> =
         stored.resources.iter().map(|row| (prepared.resource(row.hash), row)).collect();
     let policies = policies(prepared);
+    let truth = |state: EventId| {
+        let fetched = || known.fetched.iter().find(|fetched| fetched.id == state).and_then(|fetched| fetched.number);
+        known.event(state).map(|event| prepared.planned(event).truth).or_else(fetched)
+    };
     let timeline = |(index, resource): (u32, &super::plan::PlannedResource)| Timeline {
         resource: index,
         name: format!("{}/{}", resource.kind, resource.id),
@@ -55,6 +59,7 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
         arrivals: Vec::new(),
         version: rows.get(&Some(index)).and_then(|row| row.version.clone()),
         deleted: rows.get(&Some(index)).is_some_and(|row| row.deleted),
+        state_truth: rows.get(&Some(index)).and_then(|row| row.event).and_then(truth),
     };
     let mut timelines: Vec<Timeline> = (0..).zip(&prepared.plan.resources).map(timeline).collect();
     for attempt in &known.attempts {
