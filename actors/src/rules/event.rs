@@ -154,6 +154,8 @@ impl Event {
             item.along = true;
             item.fetched = None;
             item.subject.step = None;
+            // what deletes an order does not delete the customer that comes along with it
+            item.subject.deletes = false;
             item.subject.patch = None;
             item.subject.version = self.guards.get(guard).and_then(|guard| guard.version.as_ref());
         }

@@ -3,6 +3,9 @@
 //! A store claims keys, loads and locks the resources of the events whose key was free, asks [`plan`], and
 //! writes what it says in the same transaction. The same plan settles what is over its time.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{Event, EventId, Guard, Intent, Verdict};
