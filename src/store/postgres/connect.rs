@@ -117,6 +117,25 @@ impl Connector {
         self.statement_timeout * 2
     }
 
+    /// A pool for what waits: one connection, set to what the writers' statements rely on.
+    pub(crate) fn waits(&self) -> PgPool {
+        let limit = format!("SET statement_timeout = {}", self.statement_timeout.as_millis());
+        PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(self.connect_timeout)
+            .max_lifetime(Duration::from_secs(300))
+            .after_connect(move |connection, _| {
+                let limit = limit.clone();
+                Box::pin(async move {
+                    connection.execute(WRITER_SETTINGS).await?;
+                    connection.execute("SET application_name = 'tidegate waits'").await?;
+                    connection.execute(AssertSqlSafe(limit)).await.map(|_| ())
+                })
+            })
+            .after_release(|connection, _| Box::pin(async move { Ok(connection.execute("ROLLBACK").await.is_ok()) }))
+            .connect_lazy_with(self.options.clone())
+    }
+
     /// A small pool for reading.
     pub(crate) fn pool(&self, connections: u32) -> PgPool {
         small_pool(self.options.clone(), connections, self.connect_timeout)

@@ -1,78 +1,113 @@
 //! The locked way, for batches that rivals keep overtaking: claim, lock, load, let the rules decide, write, COMMIT.
 //!
-//! Locks are taken in the order of the other ways: keys, then resources, each sorted by hash.
+//! Locks are taken in the order of the other ways: keys, then effect keys, then resources, each sorted by hash.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
-use sqlx::postgres::{PgConnection, Postgres};
-use sqlx::{AssertSqlSafe, Connection as _, Transaction};
-use tidegate_actors::ports::Outcome;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _};
+use tidegate_actors::rules::claim::{Claim, meet};
 use tidegate_actors::rules::event::Event;
+use tidegate_actors::rules::judge::State;
+use tidegate_actors::rules::key::KeyHash;
+use tidegate_actors::rules::plan::resources;
 use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
-use super::rows::text;
-use super::statements::Statements;
-use super::write::{StateRow, States, decide_and_write, states};
-use crate::store::sql::decide::resources;
+use super::given::StateRow;
+use super::judged::{Done, decide_and_write};
+use super::load::{answers_a_fetch, load};
+use super::repeats;
+use super::rows::Rows;
+use super::statements::{Claiming, Statements};
 
-/// Commits the events at `indexes` (sorted by key); returns the outcomes of those whose key was free.
+/// Commits a batch.
 pub(crate) async fn commit(
     connection: &mut PgConnection,
     statements: &Statements,
     batch: &[Event],
-    indexes: &[usize],
-) -> Result<Vec<(usize, Outcome)>, Fault> {
+) -> Result<Done, Fault> {
     let mut transaction = connection.begin().await.map_err(open)?;
-    let claimed = claim(&mut transaction, statements, batch, indexes).await.map_err(open)?;
-    if claimed.is_empty() {
+    let ours = claim_all(&mut transaction, statements, batch).await?;
+    let asked = hashes(batch).filter(|hash| !ours.contains(hash));
+    let mut claims = repeats::find(&mut transaction, asked).await?.found;
+    let met = meet(batch, &mut claims);
+    if met.claims.iter().any(|(hash, _)| !ours.contains(hash)) {
         transaction.rollback().await.map_err(open)?;
-        return Ok(Vec::new());
+        return Err(Fault::Redo("keys were neither free nor taken: the key ring moved on".to_owned()));
     }
-    let events: Vec<&Event> = claimed.iter().map(|&index| &batch[index]).collect();
-    let states = lock(&mut transaction, &events).await.map_err(open)?;
-    let write = (&statements.write_claimed, Phase::Open);
-    let done = decide_and_write(&mut transaction, write, &statements.types, (batch, &claimed), &states).await?;
+    lock(&mut transaction, statements, &met.fresh).await?;
+    let resources = resources(&met.fresh).into_keys();
+    let read = load(&mut transaction, resources, answers_a_fetch(&met.fresh)).await?;
+    let done = decide_and_write(&mut transaction, statements, (batch, met), &read, Claiming::Before).await?;
     transaction.commit().await.map_err(|error| classify(&error, Phase::Committing))?;
     Ok(done)
+}
+
+/// All keys that a batch may claim.
+pub(crate) fn hashes(batch: &[Event]) -> impl Iterator<Item = KeyHash> {
+    batch.iter().flat_map(|event| std::iter::once(&event.key).chain(&event.effect_key)).map(|key| key.hash)
+}
+
+/// Claims the keys that are free, then the effect keys of events whose key is claimed now.
+async fn claim_all(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    batch: &[Event],
+) -> Result<HashSet<KeyHash>, Fault> {
+    let mut keys: HashMap<KeyHash, Claim> = HashMap::with_capacity(batch.len());
+    for event in batch {
+        keys.entry(event.key.hash).or_insert_with(|| Claim::of(event));
+    }
+    let mut ours = claim(connection, statements, &keys).await?;
+    let mut effects: HashMap<KeyHash, Claim> = HashMap::new();
+    for event in batch {
+        // The first event of a key has it; the others are its repeats.
+        let has_it = ours.contains(&event.key.hash) && keys[&event.key.hash].first == event.id;
+        if let Some(effect) = event.effect_key.as_ref().filter(|_| has_it) {
+            effects.entry(effect.hash).or_insert_with(|| Claim::of(event));
+        }
+    }
+    ours.extend(claim(connection, statements, &effects).await?);
+    Ok(ours)
+}
+
+async fn claim(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    claims: &HashMap<KeyHash, Claim>,
+) -> Result<HashSet<KeyHash>, Fault> {
+    if claims.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut claims: Vec<(KeyHash, Claim)> = claims.iter().map(|(&hash, &claim)| (hash, claim)).collect();
+    claims.sort_unstable_by_key(|(hash, _)| *hash);
+    let claimed: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(statements.claim.clone()))
+        .bind(Rows::new(&statements.types, &claims))
+        .fetch_all(connection)
+        .await
+        .map_err(open)?;
+    Ok(claimed.into_iter().map(|hash| KeyHash(hash.into_bytes())).collect())
+}
+
+/// Locks the rows of the events' resources, and makes those that are not there.
+async fn lock(connection: &mut PgConnection, statements: &Statements, events: &[&Event]) -> Result<(), Fault> {
+    let state = State::default();
+    let row = |(hash, named_by)| StateRow { hash, rev: 0, named_by: Some(named_by), state: Cow::Borrowed(&state) };
+    let rows: Vec<StateRow<'_>> = resources(events).into_iter().map(row).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(include_str!("statements/lock_states.sql"))
+        .bind(Rows::new(&statements.types, &rows))
+        .execute(connection)
+        .await
+        .map_err(open)?;
+    Ok(())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
 fn open(error: sqlx::Error) -> Fault {
     classify(&error, Phase::Open)
-}
-
-async fn claim(
-    transaction: &mut Transaction<'_, Postgres>,
-    statements: &Statements,
-    batch: &[Event],
-    indexes: &[usize],
-) -> Result<Vec<usize>, sqlx::Error> {
-    let events = || indexes.iter().map(|&index| &batch[index]);
-    let claimed: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(statements.claim.clone()))
-        .bind(events().map(|event| Uuid::from_bytes(event.key.hash.0)).collect::<Vec<_>>())
-        .bind(events().map(|event| event.id.0).collect::<Vec<_>>())
-        .bind(events().map(|event| Uuid::from_bytes(event.digest.0)).collect::<Vec<_>>())
-        .fetch_all(&mut **transaction)
-        .await?;
-    let claimed: HashSet<Uuid> = claimed.into_iter().collect();
-    Ok(indexes.iter().copied().filter(|&index| claimed.contains(&batch[index].id.0)).collect())
-}
-
-async fn lock(transaction: &mut Transaction<'_, Postgres>, events: &[&Event]) -> Result<States, sqlx::Error> {
-    let resources = resources(events);
-    if resources.is_empty() {
-        return Ok(States::new());
-    }
-    let each = || resources.values();
-    let rows: Vec<StateRow> = sqlx::query_as(include_str!("statements/lock_states.sql"))
-        .bind(each().map(|(_, guard)| Uuid::from_bytes(guard.resource.hash.0)).collect::<Vec<_>>())
-        .bind(each().map(|(event, _)| text(&event.source)).collect::<Vec<_>>())
-        .bind(each().map(|(event, _)| text(&event.tenant)).collect::<Vec<_>>())
-        .bind(each().map(|(_, guard)| text(&guard.resource.kind)).collect::<Vec<_>>())
-        .bind(each().map(|(_, guard)| text(&guard.resource.id)).collect::<Vec<_>>())
-        .bind(each().map(|(event, _)| event.id.0).collect::<Vec<_>>())
-        .fetch_all(&mut **transaction)
-        .await?;
-    Ok(states(rows))
 }

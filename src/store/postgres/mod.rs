@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::Connection as _;
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgConnection, PgPool};
 use tidegate_actors::ports::{Claimed, FetchClaim, Pulse, Reader, Session, Store, StoreError, Upkeep, Waits};
 use tidegate_actors::rules::key::ResourceHash;
+
+use tokio::sync::OnceCell;
 
 use super::{OpenError, Opened, StoreSettings};
 
@@ -20,7 +22,8 @@ mod checks;
 mod connect;
 mod errors;
 mod given;
-mod loaded;
+mod judged;
+mod load;
 mod locked;
 mod migrate;
 mod plain;
@@ -31,11 +34,14 @@ mod rows;
 mod session;
 mod statements;
 mod upkeep;
+mod waits;
 mod write;
 
 use connect::Connector;
 pub use connect::small_pool;
+use errors::Fault;
 pub use reader::PgReader;
+use statements::Statements;
 
 /// Connections that one node keeps for reading.
 const READER_CONNECTIONS: u32 = 4;
@@ -60,6 +66,9 @@ pub struct PgStore {
     connector: Connector,
     /// For signs of life only, so that slow readers never look like a dead store.
     pulse: PgPool,
+    /// For what waits: a connection beside the writers'.
+    waits: PgPool,
+    waits_statements: Arc<OnceCell<Statements>>,
     keys_window: Duration,
     events_retention: Duration,
     way: Way,
@@ -101,8 +110,28 @@ impl PgStore {
 
     fn new(connector: Connector, settings: &StoreSettings, way: Way) -> Self {
         let pulse = connector.pool(1);
+        let waits = connector.waits();
         let StoreSettings { keys_window, events_retention, .. } = *settings;
-        Self { connector, pulse, keys_window, events_retention, way }
+        Self { connector, pulse, waits, waits_statements: Arc::default(), keys_window, events_retention, way }
+    }
+
+    /// Does something about what waits, again where a rival was in the way.
+    async fn waiting<T>(
+        &self,
+        work: impl AsyncFn(&mut PgConnection, &Statements) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.waits.acquire().await.map_err(|error| errors::unavailable(&error))?;
+        let statements = self.waits_statements.get_or_try_init(|| Statements::without_claims(&mut connection)).await;
+        let statements = statements.map_err(|error| errors::unavailable(&error))?;
+        let mut rival = String::new();
+        for _ in 0..session::TRIES_MAX {
+            match work(&mut connection, statements).await {
+                Ok(done) => return Ok(done),
+                Err(Fault::Redo(text)) => rival = text,
+                Err(Fault::Ends(error)) => return Err(error),
+            }
+        }
+        Err(StoreError::Unavailable(format!("what waits was left alone after {} tries: {rival}", session::TRIES_MAX)))
     }
 }
 
@@ -123,20 +152,23 @@ impl Store for PgStore {
         tokio::time::timeout(PULSE_WITHIN, ask).await.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn settle_due(&self, _limit: u32) -> Result<Waits, StoreError> {
-        Ok(Waits::default())
+    async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
+        self.waiting(async |connection, statements| waits::settle_due(connection, statements, limit).await).await
     }
 
-    async fn release(&self, _resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
-        Ok(None)
+    async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
+        self.waiting(async |connection, statements| waits::release(connection, statements, resource).await).await
     }
 
-    async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
-        Ok(Claimed::default())
+    async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        self.waiting(async |connection, _| waits::claim_fetches(connection, limit, lease_ms).await).await
     }
 
-    async fn fetch_failed(&self, _: &FetchClaim, _: &str, _: Option<i64>) -> Result<Waits, StoreError> {
-        Ok(Waits::default())
+    async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        let failed = async |connection: &mut PgConnection, statements: &Statements| {
+            waits::fetch_failed(connection, statements, claim, why, retry_in_ms).await
+        };
+        self.waiting(failed).await
     }
 
     async fn upkeep(&self) -> Result<Upkeep, StoreError> {

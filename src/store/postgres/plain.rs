@@ -4,13 +4,16 @@ use std::collections::HashMap;
 
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
-use tidegate_actors::ports::{Outcome, StoreError};
+use tidegate_actors::ports::{Outcome, StoreError, Waits};
+use tidegate_actors::rules::claim::{Claim, Folded, fold};
 use tidegate_actors::rules::event::{Event, Intent};
+use tidegate_actors::rules::key::KeyHash;
 use tidegate_actors::rules::order::Policy;
 use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
 use super::given::Given;
+use super::judged::Done;
 use super::rows::Rows;
 use super::statements::Statements;
 
@@ -21,6 +24,17 @@ pub(crate) enum Shape {
     Once,
     /// Some resource comes several times.
     Several,
+}
+
+/// A batch that the plain way can commit, with its repeats folded.
+pub(crate) fn start(batch: &[Event]) -> Option<Progress> {
+    if !batch.iter().all(Event::is_plain) {
+        return None;
+    }
+    let Folded { distinct, repeats } = fold(batch);
+    shape(batch, &distinct)?;
+    let outcomes = vec![None; batch.len()];
+    Some(Progress { open: distinct, repeats, outcomes, met: HashMap::new(), is_stored: false })
 }
 
 /// The shape of these events; `None` where only the rules can say what becomes of them.
@@ -60,7 +74,7 @@ pub(crate) async fn commit(
     indexes: &[usize],
 ) -> Result<Vec<(usize, Outcome)>, Fault> {
     let places: HashMap<Uuid, usize> = indexes.iter().map(|&index| (batch[index].id.0, index)).collect();
-    let given: Vec<Given<'_>> = indexes.iter().map(|&index| Given::open(batch, index)).collect();
+    let given: Vec<Given<'_>> = indexes.iter().map(|&index| Given::open(&batch[index], index)).collect();
     let rows: Vec<(Uuid, String, bool)> = sqlx::query_as(AssertSqlSafe(statements.plain(shape)))
         .bind(Rows::new(&statements.types, &given))
         .fetch_all(connection)
@@ -80,5 +94,58 @@ fn outcome(verdict: &str, tie: bool) -> Result<Outcome, StoreError> {
         "stale" => Ok(Outcome::Stale { tie }),
         "ignored" => Ok(Outcome::Ignored),
         other => Err(StoreError::Unknown(format!("the statement answered with the verdict {other:?}"))),
+    }
+}
+
+/// How far a batch has come.
+pub(crate) struct Progress {
+    /// Indexes of events without an outcome, sorted by key.
+    open: Vec<usize>,
+    /// Indexes of later events of a key, each with the index of the first.
+    repeats: Vec<(usize, usize)>,
+    outcomes: Vec<Option<Outcome>>,
+    /// Claims that were there before this batch, by the index of the event that met them.
+    met: HashMap<usize, Claim>,
+    /// A part of the batch is durable: then no later fault means "nothing was stored".
+    is_stored: bool,
+}
+
+impl Progress {
+    pub(crate) fn open(&self) -> &[usize] {
+        &self.open
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.is_stored
+    }
+
+    /// These are durable.
+    pub(crate) fn commit(&mut self, done: Vec<(usize, Outcome)>) {
+        self.is_stored |= !done.is_empty();
+        for (index, outcome) in done {
+            self.outcomes[index] = Some(outcome);
+        }
+        self.open.retain(|&index| self.outcomes[index].is_none());
+    }
+
+    /// These keys are taken.
+    pub(crate) fn meet(&mut self, batch: &[Event], claims: &HashMap<KeyHash, Claim>) {
+        for &index in &self.open {
+            let Some(&claim) = claims.get(&batch[index].key.hash) else { continue };
+            self.outcomes[index] = Some(claim.meets(&batch[index]));
+            self.met.insert(index, claim);
+        }
+        self.open.retain(|&index| self.outcomes[index].is_none());
+    }
+
+    /// Everything has an outcome but the repeats within the batch.
+    pub(crate) fn finish(mut self, batch: &[Event]) -> Result<Done, StoreError> {
+        for (index, first) in self.repeats {
+            let claim = self.met.get(&first).copied().unwrap_or_else(|| Claim::of(&batch[first]));
+            self.outcomes[index] = Some(claim.meets(&batch[index]));
+        }
+        let outcomes: Option<Vec<Outcome>> = self.outcomes.into_iter().collect();
+        let lost = || StoreError::Unknown("an event of the batch has no outcome".to_owned());
+        Ok(Done { outcomes: outcomes.ok_or_else(lost)?, waits: Waits::default() })
     }
 }

@@ -11,6 +11,7 @@ use tidegate_actors::ports::{
     ResourceRow, StoreError,
 };
 use tidegate_actors::rules::event::{EventId, Verdict};
+use tidegate_actors::rules::fields::Fields;
 use tidegate_actors::rules::key::ResourceHash;
 use uuid::Uuid;
 
@@ -20,30 +21,56 @@ use super::rows::text;
 /// The most rows of a page.
 const ROWS_MAX: u32 = 1_000;
 
-const EVENTS: &str = "
-    SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, version_text, verdict, tie,
-           conflicts_with, NULL::bytea AS headers, NULL::bytea AS body, octet_length(body)::bigint AS body_bytes
-    FROM tidegate.events
-    WHERE ($1::text IS NULL OR source = $1) AND ($2::text IS NULL OR verdict = $2) AND ($3::text IS NULL OR key = $3)
-      AND ($4::text IS NULL OR resource_kind = $4) AND ($5::text IS NULL OR resource_id = $5)
-      AND ($6::uuid IS NULL OR id < $6)
-    ORDER BY id DESC LIMIT $7";
+/// An event with what became of it in the end.
+macro_rules! event {
+    ($headers_and_body:literal, $from:literal) => {
+        concat!(
+            "SELECT e.id, e.received_at_ms, e.source, e.tenant, e.key, e.kind, e.resource_kind, e.resource_id,
+                    e.version_text, coalesce(s.verdict, e.verdict) AS verdict, coalesce(s.tie, e.tie) AS tie,
+                    CASE WHEN s.event_id IS NULL THEN e.why ELSE s.why END AS why, s.settled_at_ms, e.conflicts_with,
+                    octet_length(e.body)::bigint AS body_bytes, ",
+            $headers_and_body,
+            " FROM tidegate.events e LEFT JOIN tidegate.settled s ON s.event_id = e.id ",
+            $from
+        )
+    };
+}
 
-const EVENT: &str = "
-    SELECT id, received_at_ms, source, tenant, key, kind, resource_kind, resource_id, version_text, verdict, tie,
-           conflicts_with, headers, body, octet_length(body)::bigint AS body_bytes
-    FROM tidegate.events WHERE id = $1";
+const EVENTS: &str = event!(
+    "NULL::bytea AS headers, NULL::bytea AS body",
+    "WHERE ($1::text IS NULL OR e.source = $1) AND ($2::text IS NULL OR coalesce(s.verdict, e.verdict) = $2)
+       AND ($3::text IS NULL OR e.key = $3)
+       AND ($4::text IS NULL OR e.resource_kind = $4) AND ($5::text IS NULL OR e.resource_id = $5)
+       AND ($6::uuid IS NULL OR e.id < $6) AND ($8::uuid IS NULL OR e.resource_hash = $8)
+     ORDER BY e.id DESC LIMIT $7"
+);
+
+const EVENT: &str = event!("e.headers, e.body", "WHERE e.id = $1");
+
+const HELD: &str = "
+    SELECT h.event_id, h.until_ms, h.parked_in IS NOT NULL AS parked, h.why, r.source, r.tenant,
+           r.kind AS resource_kind, r.id AS resource_id, e.received_at_ms, e.kind, e.version_text
+    FROM tidegate.holds h
+    JOIN tidegate.resources r ON r.hash = h.resource_hash
+    JOIN tidegate.events e ON e.id = h.event_id
+    WHERE ($1::text IS NULL OR r.source = $1) AND ($2::uuid IS NULL OR h.resource_hash = $2)
+      AND ($3::uuid IS NULL OR h.event_id > $3)
+    ORDER BY h.event_id LIMIT $4";
+
+const FETCH: &str = "SELECT attempts, due_ms, last_error FROM tidegate.fetches WHERE resource_hash = $1";
 
 const RESOURCES: &str = "
-    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied
+    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied, epoch, step, held,
+           fields
     FROM tidegate.resources
-    WHERE ($1::text IS NULL OR source = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+    WHERE rev > 0 AND ($1::text IS NULL OR source = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
       AND ($4::uuid IS NULL OR hash > $4)
     ORDER BY hash LIMIT $5";
 
 const RESOURCE: &str = "
-    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied
-    FROM tidegate.resources WHERE hash = $1";
+    SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied, epoch, step, held,
+           fields
+    FROM tidegate.resources WHERE rev > 0 AND hash = $1";
 
 const QUARANTINE: &str = "
     SELECT id, received_at_ms, source, tenant, code, reason, times, NULL::bytea AS body
@@ -72,15 +99,19 @@ impl PgReader {
         // One snapshot, so that the counts belong together.
         let mut transaction = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         transaction.execute("SET LOCAL statement_timeout = '60s'").await?;
-        let found: Vec<(String, i64)> =
-            sqlx::query_as("SELECT verdict, count(*) FROM tidegate.events GROUP BY verdict")
-                .fetch_all(&mut *transaction)
-                .await?;
-        let (quarantined, keys, resources): (i64, i64, i64) = sqlx::query_as(
+        let found: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT coalesce(s.verdict, e.verdict), count(*)
+                 FROM tidegate.events e LEFT JOIN tidegate.settled s ON s.event_id = e.id GROUP BY 1",
+        )
+        .fetch_all(&mut *transaction)
+        .await?;
+        let (quarantined, keys, resources, held, fetches): (i64, i64, i64, i64, i64) = sqlx::query_as(
             "SELECT (SELECT count(*) FROM tidegate.quarantine),
                     (SELECT count(*) FROM tidegate.keys_0) + (SELECT count(*) FROM tidegate.keys_1)
                         + (SELECT count(*) FROM tidegate.keys_2),
-                    (SELECT count(*) FROM tidegate.resources WHERE version IS NOT NULL)",
+                    (SELECT count(*) FROM tidegate.resources WHERE rev > 0),
+                    (SELECT count(*) FROM tidegate.holds),
+                    (SELECT count(*) FROM tidegate.fetches WHERE due_ms IS NOT NULL)",
         )
         .fetch_one(&mut *transaction)
         .await?;
@@ -88,11 +119,11 @@ impl PgReader {
         let of_events = |verdict: Verdict| found.iter().find(|(word, _)| word == verdict.word()).map_or(0, |row| row.1);
         let count = |verdict| if verdict == Verdict::Quarantined { quarantined } else { of_events(verdict) };
         Ok(Counts {
-            held: 0,
-            fetches: 0,
             events: Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).collect(),
             keys,
             resources,
+            held,
+            fetches,
         })
     }
 }
@@ -114,6 +145,7 @@ impl Reader for PgReader {
             .bind(id)
             .bind(after)
             .bind(one_more(limit))
+            .bind(filter.of.map(|hash| Uuid::from_bytes(hash.0)))
             .fetch_all(&self.pool)
             .await;
         page(rows, limit, event_row, |row| row.id.0)
@@ -145,12 +177,26 @@ impl Reader for PgReader {
         one(row, resource_row)
     }
 
-    async fn held(&self, _: &HeldFilter, _: Option<Uuid>, _: u32) -> Result<Page<HeldRow>, StoreError> {
-        Ok(Page { rows: Vec::new(), next: None })
+    async fn held(&self, filter: &HeldFilter, after: Option<Uuid>, limit: u32) -> Result<Page<HeldRow>, StoreError> {
+        let rows = sqlx::query(HELD)
+            .bind(filter.source.as_deref().map(text))
+            .bind(filter.of.map(|hash| Uuid::from_bytes(hash.0)))
+            .bind(after)
+            .bind(one_more(limit))
+            .fetch_all(&self.pool)
+            .await;
+        page(rows, limit, held_row, |row| row.event.0)
     }
 
-    async fn fetch(&self, _: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
-        Ok(None)
+    async fn fetch(&self, resource: ResourceHash) -> Result<Option<FetchRow>, StoreError> {
+        let row = sqlx::query(FETCH).bind(Uuid::from_bytes(resource.0)).fetch_optional(&self.pool).await;
+        one(row, |row| {
+            Ok(FetchRow {
+                attempts: row.try_get("attempts")?,
+                due_ms: row.try_get("due_ms")?,
+                last_error: row.try_get("last_error")?,
+            })
+        })
     }
 
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
@@ -214,8 +260,8 @@ fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
         version: row.try_get("version_text")?,
         verdict,
         tie: row.try_get("tie")?,
-        why: None,
-        settled_at_ms: None,
+        why: row.try_get("why")?,
+        settled_at_ms: row.try_get("settled_at_ms")?,
         conflicts_with: row.try_get::<Option<Uuid>, _>("conflicts_with")?.map(EventId),
         headers: row.try_get("headers")?,
         body: row.try_get("body")?,
@@ -235,10 +281,29 @@ fn resource_row(row: &PgRow) -> Result<ResourceRow, sqlx::Error> {
         event: row.try_get::<Option<Uuid>, _>("event_id")?.map(EventId),
         applied_at_ms: row.try_get("applied_at_ms")?,
         applied: row.try_get("applied")?,
-        epoch: 1,
-        step: None,
-        held: 0,
-        fields: None,
+        epoch: row.try_get("epoch")?,
+        step: row.try_get("step")?,
+        held: row.try_get("held")?,
+        fields: row.try_get::<Option<&str>, _>("fields")?.map(document).transpose()?,
+    })
+}
+
+fn document(stored: &str) -> Result<String, sqlx::Error> {
+    Fields::from_stored(stored).map(|fields| fields.document()).map_err(|why| sqlx::Error::Decode(why.into()))
+}
+
+fn held_row(row: &PgRow) -> Result<HeldRow, sqlx::Error> {
+    Ok(HeldRow {
+        event: EventId(row.try_get("event_id")?),
+        received_at_ms: row.try_get("received_at_ms")?,
+        source: row.try_get("source")?,
+        tenant: row.try_get("tenant")?,
+        kind: row.try_get("kind")?,
+        resource: (row.try_get("resource_kind")?, row.try_get("resource_id")?),
+        version: row.try_get("version_text")?,
+        why: row.try_get("why")?,
+        until_ms: row.try_get("until_ms")?,
+        parked: row.try_get("parked")?,
     })
 }
 

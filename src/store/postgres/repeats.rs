@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use sqlx::postgres::PgConnection;
 use tidegate_actors::ports::{Outcome, StoreError};
+use tidegate_actors::rules::claim::Claim;
 use tidegate_actors::rules::event::{Event, EventId};
 use tidegate_actors::rules::key::{BodyDigest, KeyHash};
 use uuid::Uuid;
@@ -11,7 +12,6 @@ use uuid::Uuid;
 use super::errors::{Fault, Phase, classify};
 use super::given::Given;
 use super::rows::{RowTypes, Rows};
-use crate::store::sql::batch::Claim;
 
 type ClaimRow = (Option<Uuid>, Option<Uuid>, Option<Uuid>, Option<i16>);
 
@@ -23,9 +23,9 @@ pub(crate) struct Claims {
     pub(crate) found: HashMap<KeyHash, Claim>,
 }
 
-/// Asks the key table about the events of `batch` at `indexes`.
-pub(crate) async fn find(connection: &mut PgConnection, batch: &[Event], indexes: &[usize]) -> Result<Claims, Fault> {
-    let hashes: Vec<Uuid> = indexes.iter().map(|&index| Uuid::from_bytes(batch[index].key.hash.0)).collect();
+/// Asks the key table about these keys.
+pub(crate) async fn find(connection: &mut PgConnection, keys: impl Iterator<Item = KeyHash>) -> Result<Claims, Fault> {
+    let hashes: Vec<Uuid> = keys.map(|hash| Uuid::from_bytes(hash.0)).collect();
     let rows: Vec<ClaimRow> = sqlx::query_as(include_str!("statements/find_claims.sql"))
         .bind(hashes)
         .fetch_all(connection)
@@ -53,11 +53,11 @@ pub(crate) async fn keep_conflicts(
     batch: &[Event],
     outcomes: &[Outcome],
 ) -> Result<(), Fault> {
-    let mut conflicts: Vec<(usize, Uuid)> = outcomes
+    let mut conflicts: Vec<(usize, EventId)> = outcomes
         .iter()
         .enumerate()
         .filter_map(|(index, outcome)| match outcome {
-            Outcome::Duplicate { first, conflict: true } => Some((index, first.0)),
+            Outcome::Duplicate { first, conflict: true } => Some((index, *first)),
             _ => None,
         })
         .collect();
@@ -67,7 +67,7 @@ pub(crate) async fn keep_conflicts(
     conflicts.sort_by_key(|&(index, _)| (batch[index].key.hash, batch[index].digest));
     let rows: Vec<Given<'_>> = conflicts
         .into_iter()
-        .map(|(index, first)| Given { conflicts_with: Some(first), ..Given::open(batch, index) })
+        .map(|(index, first)| Given { conflicts_with: Some(first), ..Given::open(&batch[index], index) })
         .collect();
     sqlx::query(include_str!("statements/keep_conflicts.sql"))
         .bind(Rows::new(types, &rows))

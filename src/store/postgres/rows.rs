@@ -47,16 +47,29 @@ pub(crate) struct RowType {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowTypes {
     pub(crate) given: RowType,
+    pub(crate) claim: RowType,
     pub(crate) state: RowType,
+    pub(crate) hold: RowType,
+    pub(crate) ended: RowType,
+    pub(crate) fetching: RowType,
 }
 
 impl RowTypes {
     /// Asks the database for them.
     pub(crate) async fn of(connection: &mut PgConnection) -> Result<Self, sqlx::Error> {
-        let sql = "SELECT 'tidegate.given'::regtype::oid, 'tidegate.given[]'::regtype::oid,
-                          'tidegate.state'::regtype::oid, 'tidegate.state[]'::regtype::oid";
-        let found: (Oid, Oid, Oid, Oid) = sqlx::query_as(sql).fetch_one(connection).await?;
-        Ok(Self { given: RowType { row: found.0, array: found.1 }, state: RowType { row: found.2, array: found.3 } })
+        let mut of = async |name: &str| {
+            let sql = "SELECT $1::regtype::oid, ($1 || '[]')::regtype::oid";
+            let (row, array) = sqlx::query_as(sql).bind(format!("tidegate.{name}")).fetch_one(&mut *connection).await?;
+            Ok::<_, sqlx::Error>(RowType { row, array })
+        };
+        Ok(Self {
+            given: of("given").await?,
+            claim: of("claim").await?,
+            state: of("state").await?,
+            hold: of("hold").await?,
+            ended: of("ended").await?,
+            fetching: of("fetching").await?,
+        })
     }
 }
 

@@ -7,18 +7,19 @@ use async_trait::async_trait;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _};
 use tidegate_actors::ports::{Committed, Outcome, Session, StoreError};
+use tidegate_actors::rules::claim::Claim;
 use tidegate_actors::rules::event::{Event, EventId, Incarnation, Unusable};
+use tidegate_actors::rules::key::KeyHash;
 
 use super::connect::Connector;
 use super::errors::{Fault, unavailable};
-use super::repeats::Claims;
+use super::judged::Done;
 use super::rows::RowTypes;
 use super::statements::Statements;
-use super::{Way, connect, loaded, locked, plain, quarantine, repeats};
-use crate::store::sql::batch::{Claim, fold};
+use super::{Way, connect, judged, locked, plain, quarantine, repeats};
 
 /// How often a batch that met rivals is tried before the sender is asked to come again.
-const TRIES_MAX: u32 = 8;
+pub(crate) const TRIES_MAX: u32 = 8;
 /// How many of those tries take no locks before they write.
 const UNLOCKED_TRIES: u32 = 2;
 /// One writer's connection to the database.
@@ -57,72 +58,87 @@ impl PgSession {
         })
     }
 
-    async fn commit_batch(&mut self, batch: &[Event]) -> Result<Vec<Outcome>, StoreError> {
-        let folded = fold(batch);
-        let mut progress = Progress::new(batch.len(), folded.distinct);
-        let mut rival = String::from("the key ring moved on");
-        for tries in 0..TRIES_MAX {
-            if progress.open.is_empty() {
-                break;
-            }
-            match self.try_commit(batch, &mut progress, tries).await {
-                Ok(()) => {}
-                Err(Fault::Redo(text)) => {
-                    rival = text;
-                    self.repeats_likely = true;
-                }
-                Err(Fault::Ends(error)) => return Err(weigh(error, progress.stored)),
-            }
-        }
-        let Progress { open, mut outcomes, met, stored } = progress;
-        if !open.is_empty() {
-            let text = format!("gave up after {TRIES_MAX} tries against rivals: {rival}");
-            return Err(weigh(StoreError::Unavailable(text), stored));
-        }
-        for (index, first) in folded.repeats {
-            let claim = met.get(&first).copied().unwrap_or_else(|| Claim::of(&batch[first]));
-            outcomes[index] = Some(claim.meets(&batch[index]));
-        }
-        let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();
-        let outcomes =
-            outcomes.ok_or_else(|| StoreError::Unknown("an event of the batch has no outcome".to_owned()))?;
-        self.keep_conflicts(batch, &outcomes).await.map_err(|error| weigh(error, stored))?;
-        Ok(outcomes)
+    async fn commit_batch(&mut self, batch: &[Event]) -> Result<Done, StoreError> {
+        let done = match plain::start(batch) {
+            Some(progress) if self.way == Way::Cheapest => self.commit_plain(batch, progress).await?,
+            _ => self.commit_judged(batch).await?,
+        };
+        self.keep_conflicts(batch, &done.outcomes).await.map_err(|error| weigh(error, true))?;
+        Ok(done)
     }
 
-    /// One try: commits what is still open, and learns who claimed the rest. What neither committed nor was claimed
-    /// stays open: the ring has moved on, or a rival's claim was rolled back or just forgotten.
-    async fn try_commit(&mut self, batch: &[Event], progress: &mut Progress, tries: u32) -> Result<(), Fault> {
-        let shape = if self.way == Way::Cheapest { plain::shape(batch, &progress.open) } else { None };
-        let locked = self.way == Way::Locked || tries >= UNLOCKED_TRIES;
-        if shape.is_none() && !locked && self.repeats_likely {
-            // The loaded way takes all keys or none, so those that are taken are left out beforehand.
-            self.repeats_likely = self.meet(batch, progress).await?;
-            if progress.open.is_empty() {
-                return Ok(());
+    /// Commits a batch whose events the version guard decides. What a statement neither committed nor found claimed
+    /// stays open for the next: the ring has moved on, or a rival's claim was rolled back or just forgotten.
+    async fn commit_plain(&mut self, batch: &[Event], mut progress: plain::Progress) -> Result<Done, StoreError> {
+        let mut rival = String::from("the key ring moved on");
+        for _ in 0..TRIES_MAX {
+            match self.try_plain(batch, &mut progress).await {
+                Ok(()) => {}
+                Err(Fault::Redo(text)) => rival = text,
+                Err(Fault::Ends(error)) => return Err(weigh(error, progress.is_stored())),
+            }
+            if progress.open().is_empty() {
+                return progress.finish(batch);
             }
         }
-        let connection = &mut self.connection;
-        let done = match shape {
-            Some(shape) => plain::commit(connection, &self.statements, shape, batch, &progress.open).await?,
-            None if locked => locked::commit(connection, &self.statements, batch, &progress.open).await?,
-            None => loaded::commit(connection, &self.statements, batch, &progress.open).await?,
-        };
+        let text = format!("gave up after {TRIES_MAX} tries against rivals: {rival}");
+        Err(weigh(StoreError::Unavailable(text), progress.is_stored()))
+    }
+
+    async fn try_plain(&mut self, batch: &[Event], progress: &mut plain::Progress) -> Result<(), Fault> {
+        let Some(shape) = plain::shape(batch, progress.open()) else { return Ok(()) };
+        let done = plain::commit(&mut self.connection, &self.statements, shape, batch, progress.open()).await?;
         progress.commit(done);
-        if !progress.open.is_empty() {
-            self.meet(batch, progress).await?;
+        if !progress.open().is_empty() {
+            let asked = progress.open().iter().map(|&index| batch[index].key.hash);
+            progress.meet(batch, &self.claims(asked).await?);
         }
         Ok(())
     }
 
-    /// Asks who claimed what is open, and follows the key ring.
-    async fn meet(&mut self, batch: &[Event], progress: &mut Progress) -> Result<bool, Fault> {
-        let claims = repeats::find(&mut self.connection, batch, &progress.open).await?;
-        progress.meet(batch, &claims);
-        if claims.slot != self.statements.slot {
-            self.statements = Statements::new(claims.slot, self.statements.types);
+    /// Commits a batch about which the rules decide.
+    async fn commit_judged(&mut self, batch: &[Event]) -> Result<Done, StoreError> {
+        let mut rival = String::new();
+        for tries in 0..TRIES_MAX {
+            let done = if self.way == Way::Locked || tries >= UNLOCKED_TRIES {
+                locked::commit(&mut self.connection, &self.statements, batch).await
+            } else {
+                self.try_judged(batch).await
+            };
+            match done {
+                Ok(done) => return Ok(done),
+                Err(Fault::Ends(error)) => return Err(error),
+                Err(Fault::Redo(text)) => rival = text,
+            }
+            // A key was taken, a row has moved, or the key ring has.
+            self.repeats_likely = true;
+            let slot = current_slot(&mut self.connection).await?;
+            self.follow_ring(slot);
         }
-        Ok(!claims.found.is_empty())
+        Err(StoreError::Unavailable(format!("gave up after {TRIES_MAX} tries against rivals: {rival}")))
+    }
+
+    async fn try_judged(&mut self, batch: &[Event]) -> Result<Done, Fault> {
+        // All keys are claimed or none, so those that are taken are to be known beforehand.
+        let mut claims = HashMap::new();
+        if self.repeats_likely || batch.iter().any(|event| event.effect_key.is_some()) {
+            claims = self.claims(locked::hashes(batch)).await?;
+            self.repeats_likely = batch.iter().any(|event| claims.contains_key(&event.key.hash));
+        }
+        judged::commit(&mut self.connection, &self.statements, batch, claims).await
+    }
+
+    /// Asks who claimed these keys, and follows the key ring.
+    async fn claims(&mut self, keys: impl Iterator<Item = KeyHash>) -> Result<HashMap<KeyHash, Claim>, Fault> {
+        let claims = repeats::find(&mut self.connection, keys).await?;
+        self.follow_ring(claims.slot);
+        Ok(claims.found)
+    }
+
+    fn follow_ring(&mut self, slot: i16) {
+        if slot != self.statements.slot {
+            self.statements = Statements::new(slot, self.statements.types);
+        }
     }
 
     async fn keep_conflicts(&mut self, batch: &[Event], outcomes: &[Outcome]) -> Result<(), StoreError> {
@@ -157,50 +173,13 @@ impl PgSession {
     }
 }
 
-/// How far a batch has come.
-struct Progress {
-    /// Indexes of events without an outcome, sorted by key.
-    open: Vec<usize>,
-    outcomes: Vec<Option<Outcome>>,
-    /// Claims that were there before this batch, by the index of the event that met them.
-    met: HashMap<usize, Claim>,
-    /// A part of the batch is durable: then no later fault means "nothing was stored".
-    stored: bool,
-}
-
-impl Progress {
-    fn new(events: usize, open: Vec<usize>) -> Self {
-        Self { open, outcomes: vec![None; events], met: HashMap::new(), stored: false }
-    }
-
-    fn commit(&mut self, done: Vec<(usize, Outcome)>) {
-        self.stored |= !done.is_empty();
-        for (index, outcome) in done {
-            self.outcomes[index] = Some(outcome);
-        }
-        self.open.retain(|&index| self.outcomes[index].is_none());
-    }
-
-    fn meet(&mut self, batch: &[Event], claims: &Claims) {
-        if claims.found.is_empty() {
-            return;
-        }
-        for &index in &self.open {
-            let Some(&claim) = claims.found.get(&batch[index].key.hash) else { continue };
-            self.outcomes[index] = Some(claim.meets(&batch[index]));
-            self.met.insert(index, claim);
-        }
-        self.open.retain(|&index| self.outcomes[index].is_none());
-    }
-}
-
 #[async_trait(?Send)]
 impl Session for PgSession {
     async fn commit(&mut self, batch: &[Event]) -> Result<Committed, StoreError> {
         self.begin_work()?;
-        let outcomes = within(self.answer_within, self.commit_batch(batch)).await?;
+        let Done { outcomes, waits } = within(self.answer_within, self.commit_batch(batch)).await?;
         self.broken = false;
-        Ok(Committed { outcomes, incarnation: self.incarnation, waits: Default::default() })
+        Ok(Committed { outcomes, incarnation: self.incarnation, waits })
     }
 
     async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {

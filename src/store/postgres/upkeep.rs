@@ -46,7 +46,7 @@ pub(crate) async fn now_ms(connection: &mut PgConnection) -> Result<i64, StoreEr
 }
 
 async fn clock(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetch_one(connection).await
+    sqlx::query_scalar("SELECT tidegate.now_ms()").fetch_one(connection).await
 }
 
 /// Turns the key ring once the current slot has taken claims for half the window. A key stays claimed for its own
@@ -139,11 +139,13 @@ async fn drop_expired(connection: &mut PgConnection, retention_ms: i64) -> Resul
         }
     }
     let cutoff = first_id(cutoff_ms);
-    for table in ["events_other:id", "conflicts:event_id", "quarantine:id"] {
-        let (table, column) = table.split_once(':').unwrap_or((table, "id"));
-        let sql = format!(
-            "DELETE FROM tidegate.{table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM tidegate.{table} WHERE {column} < $1 LIMIT $2))"
-        );
+    for (table, column) in
+        [("events_other", "id"), ("conflicts", "event_id"), ("settled", "event_id"), ("quarantine", "id")]
+    {
+        // What still waits is to be applied some day, with its bytes.
+        let held = format!("EXISTS (SELECT FROM tidegate.holds h WHERE h.event_id = t.{column})");
+        let old = format!("SELECT ctid FROM tidegate.{table} t WHERE {column} < $1 AND NOT {held} LIMIT $2");
+        let sql = format!("DELETE FROM tidegate.{table} WHERE ctid = ANY (ARRAY({old}))");
         let done = sqlx::query(AssertSqlSafe(sql)).bind(cutoff).bind(ROWS_MAX).execute(&mut *connection).await?;
         dropped += done.rows_affected();
     }
@@ -156,7 +158,13 @@ async fn drop_day(connection: &mut PgConnection, name: &str) -> Result<bool, sql
         transaction.rollback().await?;
         return Ok(false);
     }
-    transaction.execute(AssertSqlSafe(format!("DROP TABLE tidegate.{name}"))).await?;
+    // What still waits moves to the stragglers.
+    let sql = format!(
+        "ALTER TABLE tidegate.events DETACH PARTITION tidegate.{name};
+         INSERT INTO tidegate.events SELECT e.* FROM tidegate.{name} e JOIN tidegate.holds h ON h.event_id = e.id;
+         DROP TABLE tidegate.{name};"
+    );
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(true)
 }

@@ -1,5 +1,8 @@
--- Claims keys in the ring's current slot; returns the events whose key was free. Sorted by hash.
-WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS g(hash, id, digest)
+-- Claims keys; returns those that were free.
+WITH claims AS MATERIALIZED (
+    SELECT * FROM unnest($1::tidegate.claim[])
+),
+claimed AS (
+    {claim}
 )
-{claim}
+SELECT hash FROM claimed

@@ -10,7 +10,7 @@ WITH given AS MATERIALIZED (
 ),
 -- Nothing is claimed when the ring has moved on: the writer sees that and comes again with the right slot.
 claimed AS (
-    {claim}
+    {claim_given}
 ),
 -- `leads`: the first of its version in the batch.
 fresh AS MATERIALIZED (
@@ -32,9 +32,9 @@ newest AS (
 -- the tie rule keeps is then kept column by column.
 guarded AS (
     INSERT INTO tidegate.resources AS r (hash, rev, source, tenant, kind, id, version, version_text, previous,
-                                         ties_apply, deleted, event_id, applied_at_ms, applied)
+                                         ties_apply, epoch, deleted, event_id, applied_at_ms, applied, held)
     SELECT w.resource_hash, 1, w.source, w.tenant, w.resource_kind, w.resource_id, w.version, w.version_text, NULL,
-           w.ties_apply, w.deletes, w.id, w.received_at_ms, w.worth
+           w.ties_apply, 1, w.deletes, w.id, w.received_at_ms, w.worth, 0
     FROM newest w
     ORDER BY w.resource_hash
     ON CONFLICT (hash) DO UPDATE SET
@@ -44,6 +44,7 @@ guarded AS (
         version_text  = coalesce(excluded.version_text, r.version_text),
         ties_apply    = excluded.ties_apply,
         deleted       = CASE WHEN excluded.version = r.version AND NOT excluded.ties_apply THEN r.deleted ELSE excluded.deleted END,
+        fields        = CASE WHEN excluded.version = r.version AND NOT excluded.ties_apply THEN r.fields END,
         event_id      = CASE WHEN excluded.version = r.version AND NOT excluded.ties_apply THEN r.event_id ELSE excluded.event_id END,
         applied_at_ms = CASE WHEN excluded.version = r.version AND NOT excluded.ties_apply THEN r.applied_at_ms ELSE excluded.applied_at_ms END,
         applied       = r.applied + CASE
@@ -58,7 +59,7 @@ guarded AS (
 ),
 -- A resource that is not among `guarded` holds something newer than all its events of this batch.
 judged AS MATERIALIZED (
-    SELECT f.id,
+    SELECT f.id, f.resource_hash, f.version_text,
            CASE WHEN f.ignored THEN 'ignored'
                 WHEN f.resource_hash IS NULL OR f.version IS NULL THEN 'applied'
                 WHEN s.hash IS NULL THEN 'stale'
@@ -74,9 +75,13 @@ judged AS MATERIALIZED (
 ),
 recorded AS (
     INSERT INTO tidegate.events (id, received_at_ms, source, tenant, key, kind, resource_hash, resource_kind, resource_id,
-                                 version, version_text, verdict, tie, conflicts_with, digest, headers, body)
+                                 version, version_text, verdict, tie, why, conflicts_with, digest, headers, body)
     SELECT g.id, g.received_at_ms, g.source, g.tenant, g.key, g.kind, g.resource_hash, g.resource_kind, g.resource_id,
-           g.version, g.version_text, j.verdict, j.tie, NULL, g.digest, g.headers, g.body
+           g.version, g.version_text, j.verdict, j.tie,
+           CASE WHEN j.verdict <> 'stale' THEN NULL
+                WHEN j.tie THEN 'equals ' || j.version_text
+                ELSE 'older than ' || coalesce((SELECT r.version_text FROM tidegate.resources r WHERE r.hash = j.resource_hash), 'the stored one') END,
+           NULL, g.digest, g.headers, g.body
     FROM given g
     JOIN judged j ON j.id = g.id
 )
