@@ -97,7 +97,7 @@ fn send(source: &str, nodes: &[Process; 2], deliveries: &[(usize, usize)]) {
 }
 
 fn verdicts(outsider: &mut Outsider) -> BTreeMap<String, i64> {
-    let rows = outsider.texts("SELECT verdict || ' ' || count(*) FROM events GROUP BY verdict");
+    let rows = outsider.texts("SELECT verdict || ' ' || count(*) FROM tidegate_events GROUP BY verdict");
     let pair = |row: &String| row.split_once(' ').map(|(verdict, count)| (verdict.to_owned(), count.parse().unwrap()));
     rows.iter().filter_map(pair).collect()
 }
@@ -141,7 +141,7 @@ fn a_sequence_ends_with_contiguous_prefixes_and_recorded_expiries() {
     assert_conserved(&after, &sent);
     assert_eq!(after["expired"], held, "{after:?}");
     assert_eq!(after["applied"], before["applied"], "nothing was applied over a gap");
-    assert_eq!(outsider.number("SELECT count(*) FROM events WHERE verdict = 'expired' AND why IS NOT NULL"), held);
+    assert_eq!(outsider.number("SELECT count(*) FROM tidegate_events WHERE verdict = 'expired' AND why IS NOT NULL"), held);
     let stored = stored(&mut outsider);
     for (resource, &versions) in sent.iter().enumerate() {
         assert_eq!(stored.get(&resource).copied().unwrap_or(0), prefix(versions), "resource {resource}");
