@@ -1,5 +1,8 @@
 //! What waited for too long, what a person pushed, and how the rest waits on.
 
+use std::collections::BTreeSet;
+
+use super::super::graph::Reach;
 use super::{Attempt, Court, Full, HELD_MAX, Hold, Judged, Judgement, Kind, OnGap, Policy, Push, Unjudged, on_time};
 
 impl Court<'_, '_> {
@@ -9,7 +12,10 @@ impl Court<'_, '_> {
             return Ok(true);
         }
         if let Some(last) = self.pending.iter().rposition(|&place| self.releases(place)) {
-            let given_up: Vec<usize> = self.pending.drain(..=last).collect();
+            let given_up: Vec<usize> = match self.first_step(last) {
+                Some(first) => vec![self.pending.remove(first)],
+                None => self.pending.drain(..=last).collect(),
+            };
             for place in given_up {
                 if matches!(self.kind(place), Some(Kind::Gap | Kind::Window)) {
                     self.force(place)?;
@@ -104,6 +110,23 @@ impl Court<'_, '_> {
             Attempt::Merge | Attempt::NewEpoch | Attempt::Wait { .. } => self.apply(place, false, None)?,
         }
         Ok(())
+    }
+
+    /// Steps of a state machine are given up one at a time, for what the first of them leads to needs no force,
+    /// and what it leaves behind is stale. The first is the lowest version, or else a step that no other one over
+    /// its time leads to.
+    fn first_step(&self, last: usize) -> Option<usize> {
+        let subject = |position: usize| &self.items[self.pending[position]].subject;
+        let Policy::Transition { graph, .. } = &subject(last).order.policy else { return None };
+        let over = || (0..=last).filter(|&position| self.releases(self.pending[position]));
+        let first = over().next()?;
+        if subject(first).version.is_some() {
+            return Some(first);
+        }
+        let steps: BTreeSet<&str> = over().filter_map(|position| subject(position).step).collect();
+        let leads = |from: &str, to: &str| matches!(graph.reach(Some(from), to), Reach::Edge | Reach::Later);
+        let led_to = |to: &str| steps.iter().any(|from| leads(from, to) && !leads(to, from));
+        over().find(|&position| !subject(position).step.is_some_and(led_to)).or(Some(first))
     }
 
     /// The lowest parked event begins a new epoch.

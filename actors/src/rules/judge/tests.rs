@@ -293,6 +293,24 @@ fn a_step_that_cannot_be_reached_yet_is_released_or_expires_by_its_rule() {
 }
 
 #[test]
+fn steps_that_run_out_together_are_released_in_the_order_of_the_graph() {
+    for (arrival, words) in [(["updated", "deleted"], ["applied"; 2]), (["deleted", "updated"], ["applied"; 2])] {
+        let mut play = Play::new();
+        let ids = arrival.map(|name| play.take(step(&ranks(OnGap::Release), name, None)));
+        play.at(100);
+        assert_eq!((play.words(&ids), play.state.step.as_deref()), (words.to_vec(), Some("deleted")), "{arrival:?}");
+    }
+    // one after the other: what the first leaves behind does not take the state back
+    let mut play = Play::new();
+    let deleted = play.take(step(&ranks(OnGap::Release), "deleted", None));
+    play.now_ms = 50;
+    let updated = play.take(step(&ranks(OnGap::Release), "updated", None));
+    play.at(100);
+    assert_eq!(play.words(&[deleted, updated]), ["applied", "stale"]);
+    assert_eq!(play.state.step.as_deref(), Some("deleted"));
+}
+
+#[test]
 fn a_window_holds_everything_for_its_time_and_releases_in_version_order() {
     let mut play = Play::new();
     let window = order(Policy::Window { window_ms: 100, tie: Tie::Keep });
