@@ -1,9 +1,12 @@
 //! The ring of key tables and the retention of events, by a clock the test drives.
 
-use tidegate_actors::ports::{Outcome, Reader as _, Store as _};
-use tidegate_actors::rules::event::Verdict;
+use std::sync::Arc;
 
-use crate::world::{DAY_MS, Folder, commit, event};
+use tidegate_actors::ports::{Outcome, Reader as _, Store as _};
+use tidegate_actors::rules::event::{Event, Verdict};
+use tidegate_actors::rules::order::OnGap;
+
+use crate::world::{Ahead, DAY_MS, Folder, HOLD_MS, commit, event, sequence, settings};
 
 #[tokio::test]
 async fn a_key_is_kept_for_its_window_and_forgotten_after_it() {
@@ -43,4 +46,22 @@ async fn events_are_dropped_when_they_outlive_their_retention_and_no_earlier() {
     store.upkeep_at(start + 10 * DAY_MS + 1).await.expect("upkeep");
     assert_eq!(reader.counts().await.expect("counts").events, [(Verdict::Applied, 1)]);
     assert_eq!(reader.counts().await.expect("counts").resources, 1);
+}
+
+#[tokio::test]
+async fn a_store_lives_by_the_clock_it_was_given() {
+    let folder = Folder::new();
+    let clock = Arc::new(Ahead::default());
+    let store = folder.store().await.with_clock(Arc::<Ahead>::clone(&clock));
+    let start = store.pulse().await.expect("a pulse").now_ms;
+    let third = Event { order: sequence(OnGap::Expire), ..event("a", "r", 3, start, b"{}") };
+    assert_eq!(commit(&store, &[third]).await, [Outcome::Held]);
+    assert_eq!(store.settle_due(10).await.expect("holds").expired, 0);
+    clock.pass(HOLD_MS + 1_000);
+    assert!(store.pulse().await.expect("a pulse").now_ms - start >= HOLD_MS + 1_000);
+    assert_eq!(store.settle_due(10).await.expect("holds").expired, 1);
+    clock.pass(11 * DAY_MS);
+    let beside = store.beside(&settings(&folder.database()));
+    let upkeep = beside.upkeep().await.expect("upkeep");
+    assert_eq!((upkeep.keys_rotated, upkeep.dropped), (true, 1));
 }

@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
+use tidegate::clock::SystemClock;
 use tidegate::store::sqlite::{SqliteReader, SqliteStore, open_reader};
 use tidegate::store::{OpenError, StoreSettings};
-use tidegate_actors::ports::{Outcome, Store as _};
+use tidegate_actors::ports::{Clock, Outcome, Store as _};
 use tidegate_actors::rules::event::{Event, EventId, Guard, Intent, Resource};
 use tidegate_actors::rules::key::{BodyDigest, Key};
-use tidegate_actors::rules::order::{Order, Policy, Tie};
+use tidegate_actors::rules::order::{OnGap, Order, Policy, Tie, Wait};
 use tidegate_actors::rules::version::Version;
 use uuid::Uuid;
 
@@ -40,6 +41,11 @@ impl Folder {
 
     pub(crate) async fn store(&self) -> SqliteStore {
         self.open().await.expect("the database opens")
+    }
+
+    /// A connection of somebody else's, as a shell makes it.
+    pub(crate) async fn shell(&self) -> SqliteConnection {
+        SqliteConnectOptions::new().filename(self.database()).connect().await.expect("a connection")
     }
 
     /// Waits until nobody has the database open, and leaves all of it in its one file. A store that is dropped closes its
@@ -104,6 +110,38 @@ pub(crate) fn event(key: &str, resource: &str, version: u64, received_at_ms: i64
         intent: Intent::Apply,
         headers: "{}".into(),
         body: body.to_vec().into(),
+    }
+}
+
+/// How long events of [`sequence`] wait.
+pub(crate) const HOLD_MS: i64 = 60_000;
+
+/// Contiguous numbers from 1.
+pub(crate) fn sequence(on_gap: OnGap) -> Arc<Order> {
+    let wait = Wait { hold_for_ms: HOLD_MS, on_gap };
+    Arc::new(Order::judged(Policy::Sequence { start: 1, wait }))
+}
+
+/// System time, and as much ahead of it as a test says.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    system: SystemClock,
+    by_ms: AtomicI64,
+}
+
+impl Ahead {
+    pub(crate) fn pass(&self, ms: i64) {
+        self.by_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> i64 {
+        self.system.now_ms() + self.by_ms.load(Ordering::Relaxed)
+    }
+
+    fn event_id(&self) -> EventId {
+        self.system.event_id()
     }
 }
 

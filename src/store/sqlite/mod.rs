@@ -11,6 +11,8 @@ mod error;
 mod execute;
 mod load;
 mod place;
+#[cfg(test)]
+mod plans;
 mod quarantine;
 mod reader;
 mod rows;

@@ -37,6 +37,10 @@ const NEXT_FETCH: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM fetches \
 const FETCH_FAILED: &str = "UPDATE fetches SET last_error = ?3, leased_until_ms = NULL, due_ms = ?4, \
      attempts = CASE WHEN ?4 IS NULL THEN 0 ELSE attempts END WHERE resource_hash = ?1 AND epoch = ?2";
 
+/// All of them, to be looked at by a test.
+#[cfg(test)]
+pub(super) const TEXTS: [&str; 7] = [DUE, NEXT_DUE, OPEN_FETCHES, CLAIM_FETCH, AWAIT_FETCH, NEXT_FETCH, FETCH_FAILED];
+
 /// Settles holds that are over their time, of at most so many resources.
 pub(super) async fn settle_due(store: &SqliteStore, limit: u32) -> Result<Waits, StoreError> {
     transaction(store, async |connection, now_ms| {
