@@ -27,7 +27,35 @@ pub(crate) struct Case {
     pub(crate) refused_settings: Vec<RefusedSettings>,
     #[serde(default)]
     pub(crate) faults: Vec<Fault>,
+    /// What the provider's API answers, by resource id; of others it knows nothing.
+    #[serde(default)]
+    pub(crate) provider: BTreeMap<String, String>,
+    /// The result is looked at once nothing waits any more.
+    #[serde(default)]
+    pub(crate) settles: bool,
     pub(crate) expect: Expect,
+    /// The same arrivals under other rules of order.
+    #[serde(default)]
+    also_under: Vec<Under>,
+}
+
+/// Other rules of order, and what is different with them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Under {
+    /// What they are, for people.
+    name: String,
+    /// Fields of the source that are replaced; null takes one out.
+    source: serde_json::Map<String, Value>,
+    #[serde(default)]
+    provider: BTreeMap<String, String>,
+    #[serde(default)]
+    settles: bool,
+    verdicts: Option<Vec<Option<String>>>,
+    /// Left out with a provider: its answers apply, and which signals they settle is free.
+    applied: Option<Vec<String>>,
+    #[serde(rename = "final")]
+    final_state: Option<BTreeMap<String, FinalState>>,
 }
 
 /// One request.
@@ -100,6 +128,8 @@ pub(crate) struct Expect {
     /// Of batches: the verdicts of each one's items.
     #[serde(default)]
     pub(crate) items: Vec<Vec<String>>,
+    /// Events parked because a counter fell.
+    pub(crate) regressions: Option<i64>,
     /// How often each request in quarantine came, the newest first.
     pub(crate) quarantined_times: Option<Vec<i64>>,
     /// Where the order among copies is free.
@@ -134,7 +164,9 @@ pub(crate) struct FinalState {
     pub(crate) version: Option<Value>,
     #[serde(default)]
     pub(crate) deleted: bool,
-    /// Fields of `/data` in the body that is the state.
+    pub(crate) epoch: Option<i64>,
+    pub(crate) step: Option<String>,
+    /// Fields of `/data` in the body that is the state, or of the state that was put together.
     #[serde(default)]
     pub(crate) data: BTreeMap<String, Value>,
 }
@@ -152,6 +184,32 @@ impl Case {
         assert_eq!(case.id, id);
         assert_eq!(case.expect.statuses.len(), case.arrivals.len(), "{id}: a status for each arrival");
         case
+    }
+
+    /// The same case under each of the other rules that fit it.
+    pub(crate) fn under_other_rules(&self) -> Vec<Self> {
+        let under = |rules: &Under| {
+            let mut case = self.clone();
+            case.title = format!("{} (under {})", self.title, rules.name);
+            let source = case.sources[0].as_object_mut().expect("a source");
+            for (field, value) in &rules.source {
+                match value {
+                    Value::Null => drop(source.remove(field)),
+                    value => drop(source.insert(field.clone(), value.clone())),
+                }
+            }
+            (case.provider, case.settles) = (rules.provider.clone(), rules.settles);
+            let expect = &mut case.expect;
+            expect.verdicts = rules.verdicts.clone().unwrap_or_else(|| expect.verdicts.clone());
+            expect.applied = match &rules.applied {
+                None if rules.source.contains_key("refetch") => None,
+                None => expect.applied.clone(),
+                stated => stated.clone(),
+            };
+            expect.final_state = rules.final_state.clone().unwrap_or_else(|| expect.final_state.clone());
+            case
+        };
+        self.also_under.iter().map(under).collect()
     }
 
     /// All there are.

@@ -15,6 +15,7 @@ mod support;
 
 mod bounds;
 mod case;
+mod lease;
 mod play;
 mod redis;
 mod stop;
@@ -30,6 +31,9 @@ fn right_everywhere(id: &str) {
     let case = Case::load(id);
     for stage in Stage::ALL {
         play::right_on(&case, stage);
+        for case in case.under_other_rules() {
+            play::right_on(&case, stage);
+        }
     }
 }
 
@@ -43,8 +47,8 @@ macro_rules! cases {
 }
 
 /// The cases that are played, wholly or also, by a module: what no file can tell.
-const IN_MODULES: [(&str, &str); 5] =
-    [("B30", "window"), ("B34", "stop"), ("B81", "redis"), ("B84", "bounds"), ("B85", "widths")];
+const IN_MODULES: [(&str, &str); 6] =
+    [("B30", "window"), ("B32", "lease"), ("B34", "stop"), ("B81", "redis"), ("B84", "bounds"), ("B85", "widths")];
 
 /// Every file is played by a test, and every case that has none by its module.
 #[test]
@@ -86,6 +90,9 @@ cases! {
     times_are_compared_as_instants: "B40";
     numbers_given_as_text_are_compared_as_numbers: "B42";
     ids_beyond_53_bits_stay_apart: "B44";
+    a_counter_that_starts_again_begins_an_epoch_and_is_alerted: "B45";
+    what_a_partial_update_leaves_out_is_not_null_and_an_older_one_is_not_useless: "B51";
+    an_event_that_beats_what_it_is_about_waits_for_it: "B52";
     one_bad_item_does_not_sink_its_neighbours: "B54";
     while_the_store_is_away_the_answer_is_503: "B56";
     an_event_of_an_unknown_owner_is_answered_and_found: "B57";
@@ -117,6 +124,25 @@ fn an_unusable_request_is_kept_with_its_reason_and_counted() {
         for row in &played.quarantined {
             assert_eq!(row.source, "case");
             assert!(row.reason.contains("/id"), "the reason names the field: {}", row.reason);
+        }
+    }
+}
+
+#[test]
+fn partial_updates_end_in_one_state_in_each_of_their_orders() {
+    let case = Case::load("B51");
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut shuffled = case.clone();
+        for (place, from) in order.into_iter().enumerate() {
+            let at_ms = case.arrivals[place].at_ms;
+            shuffled.arrivals[place] = case::Arrival { at_ms, ..case.arrivals[from].clone() };
+        }
+        shuffled.expect.verdicts = Vec::new();
+        // when the oldest comes last, each of its members has been set by a newer one
+        let applied = order.into_iter().take(if order[2] == 0 { 2 } else { 3 });
+        shuffled.expect.applied = Some(applied.map(|from| ["e1", "e3", "e2"][from].to_owned()).collect());
+        for stage in Stage::ALL {
+            play::right_on(&shuffled, stage);
         }
     }
 }

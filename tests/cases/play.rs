@@ -13,6 +13,7 @@ use crate::support::fault;
 use crate::support::gate::{Gate, until};
 use crate::support::http::{Request, Response};
 use crate::support::place::Place;
+use crate::support::provider::Provider;
 use crate::support::redis::RedisServer;
 use crate::world::World;
 
@@ -35,6 +36,9 @@ pub(crate) struct Played {
     pub(crate) events: Vec<EventRow>,
     pub(crate) resources: Vec<ResourceRow>,
     pub(crate) quarantined: Vec<QuarantineRow>,
+    /// Keys in the order they were applied; those of one group in one transaction.
+    applied: Vec<Vec<String>>,
+    regressions: i64,
     bodies: BTreeMap<String, Vec<u8>>,
 }
 
@@ -42,6 +46,7 @@ pub(crate) struct Played {
 struct Gates {
     gates: Vec<Gate>,
     redis: Option<RedisServer>,
+    _provider: Option<Provider>,
     world: World,
 }
 
@@ -53,6 +58,15 @@ impl Gates {
         let cache = redis
             .as_ref()
             .map_or_else(String::new, |redis| format!("[cache]\nurl = \"{}\"\nlookup = \"always\"\n", redis.url()));
+        let mut case = case.clone();
+        let asks = case.sources[0].get("refetch").is_some();
+        let provider = asks.then(|| {
+            let answers = case.provider.iter().map(|(id, answer)| (format!("/{id}"), answer.clone()));
+            Provider::knowing(answers.collect())
+        });
+        if let Some(provider) = &provider {
+            case.sources[0]["refetch"]["url"] = format!("http://{}/{{id}}", provider.address).into();
+        }
         let settings = format!("{cache}{}", case.settings());
         let place = match stage {
             Stage::Sqlite => Place::sqlite(),
@@ -65,7 +79,7 @@ impl Gates {
         let second = (stage == Stage::Postgres).then(|| place.clone());
         let mut gates = vec![open(place)];
         gates.extend(second.map(open));
-        Self { gates, redis, world }
+        Self { gates, redis, _provider: provider, world }
     }
 
     /// Starts and ends the faults of this moment.
@@ -95,15 +109,20 @@ impl Gates {
 /// Sends every arrival at its time and reads the rows.
 pub(crate) fn play(case: &Case, stage: Stage) -> Played {
     let gates = Gates::open(case, stage);
-    let mut answers = Vec::new();
+    let (mut answers, mut applied) = (Vec::new(), Vec::new());
     let at_once = case.expect.order_is_free();
     for instant in case.arrivals.chunk_by(|left, right| at_once && left.at_ms == right.at_ms) {
         let at_ms = instant[0].at_ms;
         gates.world.set_now_ms(case.starts_at_ms() + at_ms);
         gates.fault(case, at_ms);
         answers.extend(send_at_once(&gates.gates, case, instant));
+        note_applied(&mut applied, &gates.gates[0].events());
     }
     let gate = &gates.gates[0];
+    if case.settles {
+        until("nothing waits any more", || gate.counts().held == 0);
+        note_applied(&mut applied, &gate.events());
+    }
     let events = gate.events();
     let ids: Vec<_> = events.iter().map(|event| event.id).collect();
     let bodies = gate.ask(move |reader| async move {
@@ -114,7 +133,28 @@ pub(crate) fn play(case: &Case, stage: Stage) -> Played {
         }
         bodies
     });
-    Played { answers, events, resources: gate.resources(), quarantined: gate.quarantined(), bodies }
+    let regressions = gates.gates.iter().map(|gate| {
+        let figures = gate.admin_get("/metrics").text();
+        let line = figures.lines().find_map(|line| line.strip_prefix("tidegate_version_regressions_total "));
+        line.expect("the figure").parse::<i64>().expect("a number")
+    });
+    let regressions = regressions.sum();
+    let (resources, quarantined) = (gate.resources(), gate.quarantined());
+    Played { answers, events, resources, quarantined, applied, regressions, bodies }
+}
+
+/// Adds what was applied since: what came and applied at once, then what was held before.
+fn note_applied(applied: &mut Vec<Vec<String>>, events: &[EventRow]) {
+    let known: Vec<String> = applied.iter().flatten().cloned().collect();
+    let is_new = |event: &&EventRow| {
+        event.verdict == Verdict::Applied && event.kind != "tidegate.fetched" && !known.contains(&event.key)
+    };
+    let (waited, fresh): (Vec<_>, Vec<_>) =
+        events.iter().filter(is_new).partition(|event| event.settled_at_ms.is_some());
+    applied.extend(fresh.into_iter().map(|event| vec![event.key.clone()]));
+    if !waited.is_empty() {
+        applied.push(waited.into_iter().map(|event| event.key.clone()).collect());
+    }
 }
 
 fn send_at_once(gates: &[Gate], case: &Case, arrivals: &[Arrival]) -> Vec<Response> {
@@ -206,10 +246,20 @@ fn fits(expected: &Value, status: u16) -> bool {
 }
 
 fn judge_events(case: &Case, played: &Played, what: &str) {
-    let applied: Vec<_> =
-        played.events.iter().filter(|event| event.verdict == Verdict::Applied).map(|event| event.key.clone()).collect();
+    let applied: Vec<_> = played.applied.iter().flatten().cloned().collect();
     if let Some(expected) = &case.expect.applied {
-        assert_eq!(&applied, expected, "{what}: keys applied, in order");
+        // what one transaction released has no order to be seen in the rows
+        let mut in_order = Vec::new();
+        for group in &played.applied {
+            let place = |key: &String| expected.iter().position(|other| other == key);
+            let mut group = group.clone();
+            group.sort_by_key(place);
+            in_order.extend(group);
+        }
+        assert_eq!(&in_order, expected, "{what}: keys applied, in order");
+    }
+    if let Some(expected) = case.expect.regressions {
+        assert_eq!(played.regressions, expected, "{what}: counters that fell are alerted");
     }
     if let Some(expected) = case.expect.applied_count {
         assert_eq!(applied.len(), expected, "{what}: {applied:?}");
@@ -237,10 +287,20 @@ fn judge_resource(name: &str, expected: &FinalState, played: &Played, what: &str
     if let Some(version) = &expected.version {
         assert_eq!(row.version.as_deref().map(plain_version), Some(plain_version(&text(version))), "{what}: {name}");
     }
+    if let Some(epoch) = expected.epoch {
+        assert_eq!(row.epoch, epoch, "{what}: {name}");
+    }
+    if expected.step.is_some() {
+        assert_eq!(row.step, expected.step, "{what}: {name}");
+    }
     let body: Value =
         serde_json::from_slice(&played.bodies[&row.event.expect("a state").to_string()]).unwrap_or_default();
+    let data = match &row.fields {
+        Some(fields) => serde_json::from_str(fields).expect("an object"),
+        None => body["data"].clone(),
+    };
     for (field, value) in &expected.data {
-        assert_eq!(&body["data"][field], value, "{what}: {name}: {field}");
+        assert_eq!(&data[field], value, "{what}: {name}: {field}");
     }
 }
 

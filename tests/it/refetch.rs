@@ -1,15 +1,12 @@
 //! Events that only say that something changed: the provider is asked, and its answer is the state.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use tidegate_actors::ports::FetchRow;
 use tidegate_actors::rules::event::Verdict;
 use tidegate_actors::rules::key::ResourceHash;
 
 use crate::support::gate::{Gate, until};
 use crate::support::place::Place;
+use crate::support::provider::Provider;
 use crate::support::signing::signed;
 
 on_each_store! {
@@ -18,68 +15,6 @@ on_each_store! {
     a_failed_fetch_is_told_tried_again_and_heals;
     when_the_tries_are_used_up_the_signal_expires_with_a_record;
     a_gap_is_closed_by_the_provider_s_state;
-}
-
-/// A provider: what it knows of every thing, how often it was asked, and whether it is well.
-#[derive(Clone)]
-struct Provider {
-    address: SocketAddr,
-    knows: Arc<Mutex<Knowledge>>,
-}
-
-#[derive(Default)]
-struct Knowledge {
-    answer: String,
-    ill: bool,
-    asked: Vec<String>,
-}
-
-impl Provider {
-    fn start(answer: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let knows = Arc::new(Mutex::new(Knowledge { answer: answer.to_owned(), ..Knowledge::default() }));
-        let provider = Self { address: listener.local_addr().unwrap(), knows };
-        let serving = provider.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                serving.serve(stream.unwrap());
-            }
-        });
-        provider
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        let (mut head, mut byte) = (Vec::new(), [0; 1]);
-        while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
-            head.push(byte[0]);
-        }
-        let head = String::from_utf8_lossy(&head).into_owned();
-        let answer = {
-            let mut knows = self.lock();
-            knows.asked.push(head.split(' ').nth(1).unwrap_or_default().to_owned());
-            let status = if knows.ill { "500 Internal Server Error" } else { "200 OK" };
-            let body = &knows.answer;
-            format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-        };
-        // a gate that is gone by then has had enough
-        let _ = stream.write_all(answer.as_bytes());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Knowledge> {
-        self.knows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn says(&self, answer: &str) {
-        answer.clone_into(&mut self.lock().answer);
-    }
-
-    fn is_ill(&self, ill: bool) {
-        self.lock().ill = ill;
-    }
-
-    fn asked(&self) -> Vec<String> {
-        self.lock().asked.clone()
-    }
 }
 
 fn open(place: Place, provider: &Provider, order: &str, fetch: &str) -> Gate {

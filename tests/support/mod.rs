@@ -8,6 +8,7 @@ pub(crate) mod http;
 pub(crate) mod place;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod provider;
 pub(crate) mod redis;
 pub(crate) mod senders;
 pub(crate) mod signing;
