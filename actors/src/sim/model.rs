@@ -78,7 +78,8 @@ pub(super) fn taken<'a>(
                 version: real.version.as_ref().map(Version::bytes),
                 place: place(order, planned, real.version.as_ref()),
                 first: number == 0,
-                deletes: planned.deletes,
+                // what only comes along lives on
+                deletes: planned.deletes && number == 0,
                 outcome: claim.outcome,
                 verdict: row.map_or(Verdict::Ignored, |row| row.verdict),
                 batch: claim.batch,
