@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use tidegate_actors::rules::event::Verdict;
 use uuid::Uuid;
 
+use super::simulate::args::SimulateArgs;
+
 const EXAMPLES: &str = "\
 Try it:
   tidegate                             serve with the compiled-in settings: SQLite, source \"demo\"
@@ -14,6 +16,7 @@ Try it:
   tidegate events                      what came in, and what became of it
   tidegate events --held               what waits, for what and until when
   tidegate resources                   the newest version of everything
+  tidegate simulate retry-storm        the engine through a storm: does everything hold?
 
 Set it up:
   tidegate check --config my.toml      everything that is wrong with the settings, at once
@@ -52,6 +55,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Sign events as the source's sender would, post them, and count the answers
     Send(SendArgs),
+    /// Run the engine through a stream that is repeated, delayed, swapped and lost, and say what held
+    Simulate(Box<SimulateArgs>),
     /// List the events that came in, newest first, or show one
     Events(EventsArgs),
     /// List resources with their stored versions, or show one with its events
@@ -163,6 +168,9 @@ pub struct EventsArgs {
     /// List what waits, for what and until when, the oldest first
     #[arg(long, conflicts_with_all = ["id", "verdict", "key", "resource"])]
     pub held: bool,
+    /// Write all of them, each with headers and body as one line of JSON, for `simulate --from`
+    #[arg(long, conflicts_with_all = ["id", "held", "limit", "after", "json"])]
+    pub export: bool,
     /// Write the body's bytes as they are, and nothing else
     #[arg(long, requires = "id")]
     pub raw: bool,
@@ -263,7 +271,7 @@ pub struct QuarantineArgs {
     pub list: ListArgs,
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "it must be 0 to 1".to_owned())
 }
 

@@ -10,6 +10,7 @@ mod output;
 mod read;
 mod release;
 mod send;
+mod simulate;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -67,6 +68,7 @@ pub async fn run(command: Command, file: Option<&Path>) -> Exit {
         Command::Serve => Err(Failure::Usage("serve is not run here".to_owned())),
         Command::Check(args) => check::run(&args, file).await,
         Command::Send(args) => with_settings(file, async |config| send::run(&args, &config).await).await,
+        Command::Simulate(args) => simulate::run(&args, file),
         Command::Events(args) => with_settings(file, async |config| read::events(&args, &config).await).await,
         Command::Resources(args) => with_settings(file, async |config| read::resources(&args, &config).await).await,
         Command::Quarantine(args) => with_settings(file, async |config| read::quarantine(&args, &config).await).await,

@@ -23,11 +23,16 @@ pub(super) fn error(message: &str) {
 
 /// Says on standard error everything that is wrong with the settings.
 pub(super) fn problems(problems: &[Problem]) {
+    problems_of("the settings have", problems);
+}
+
+/// Says on standard error everything that is wrong with something.
+pub(super) fn problems_of(what_has: &str, problems: &[Problem]) {
     let mut stderr = io::stderr().lock();
     let count = problems.len();
     let noun = if count == 1 { "problem" } else { "problems" };
     // As above.
-    let _ = writeln!(stderr, "error: the settings have {count} {noun}");
+    let _ = writeln!(stderr, "error: {what_has} {count} {noun}");
     for problem in problems {
         let _ = writeln!(stderr, "  {}", visible(&problem.to_string()));
     }
@@ -108,7 +113,15 @@ fn hex_dump(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 
 /// A value as indented JSON in which nothing hides.
 pub(super) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+    safe_json(out, &serde_json::to_string_pretty(value).map_err(io::Error::other)?)
+}
+
+/// The same on one line.
+pub(super) fn json_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    safe_json(out, &serde_json::to_string(value).map_err(io::Error::other)?)
+}
+
+fn safe_json(out: &mut impl Write, text: &str) -> io::Result<()> {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         // Outside of strings JSON has no such characters but line ends.

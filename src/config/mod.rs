@@ -6,6 +6,7 @@
 
 mod cross;
 mod layers;
+mod lone;
 mod reader;
 pub mod redact;
 mod secret;
@@ -21,6 +22,7 @@ use std::path::Path;
 use toml::Table;
 
 pub use crate::source::Problem;
+pub use lone::source_rules;
 pub use secret::Environment;
 pub use settings::{Admin, Cache, Events, Fetch, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
 pub use sources::SourceEntry;

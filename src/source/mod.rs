@@ -15,6 +15,7 @@ mod parts;
 mod pattern;
 pub mod presets;
 mod read;
+mod recorded;
 mod reference;
 mod refetch;
 mod refusal;

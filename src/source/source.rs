@@ -23,11 +23,12 @@ pub struct Source {
     pub(super) rate: Option<RateSpec>,
 }
 
-/// The proof that a request was signed by its source; only [`Source::verify`] makes one.
+/// The proof that a request was signed by its source: [`Source::verify`] makes one, and so does reading what was
+/// recorded earlier.
 #[derive(Clone, Debug)]
 pub struct Verified {
     pub(super) tenant: Option<Arc<str>>,
-    secret: usize,
+    pub(super) secret: usize,
 }
 
 impl Verified {
@@ -109,7 +110,7 @@ impl Source {
         dummy_work(body);
     }
 
-    fn path_tenant(&self, path_tenant: Option<&str>) -> Result<Option<Arc<str>>, Reason> {
+    pub(super) fn path_tenant(&self, path_tenant: Option<&str>) -> Result<Option<Arc<str>>, Reason> {
         match (&self.rules.tenant, path_tenant) {
             (TenantRule::None | TenantRule::Signed(_), None) => Ok(None),
             (TenantRule::Path, Some(name)) => {

@@ -62,6 +62,7 @@ fn every_block_of_commands_is_run_or_says_why_not() {
 
 #[test]
 fn every_command_of_the_documentation_works() {
+    let mut outdated = Vec::new();
     for document in documents() {
         let text = read(&document);
         let mut shell = Shell::default();
@@ -74,5 +75,24 @@ fn every_command_of_the_documentation_works() {
                 Action::Nothing => {}
             }
         }
+        outdated.extend(pictures(&document, &shell.drawn()));
     }
+    assert!(outdated.is_empty(), "{}\nto draw them anew: {DRAW}=1 scripts/test --test docs", outdated.join("\n"));
+}
+
+/// Set to write the pictures instead of comparing them.
+const DRAW: &str = "TIDEGATE_TEST_DRAW";
+
+/// What a document's commands draw is what docs/pictures keeps, and what the document shows.
+fn pictures(document: &str, drawn: &[(String, String)]) -> Vec<String> {
+    let mut outdated = Vec::new();
+    for (name, svg) in drawn {
+        let kept = root().join("docs/pictures").join(name);
+        if std::env::var_os(DRAW).is_some() {
+            fs::write(&kept, svg).unwrap();
+        } else if fs::read_to_string(&kept).ok().as_deref() != Some(svg) {
+            outdated.push(format!("{document} draws {name}, and docs/pictures/{name} is another one"));
+        }
+    }
+    outdated
 }

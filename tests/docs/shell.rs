@@ -44,6 +44,15 @@ impl Shell {
         fs::write(self.folder.path().join("here").join(name), text).unwrap();
     }
 
+    /// Every picture that the commands drew so far, by its name.
+    pub(crate) fn drawn(&self) -> Vec<(String, String)> {
+        let files = fs::read_dir(self.folder.path().join("here")).unwrap().map(|entry| entry.unwrap().path());
+        let drawn = files.filter(|path| path.extension().is_some_and(|ending| ending == "svg"));
+        drawn
+            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(path).unwrap()))
+            .collect()
+    }
+
     /// Runs each command and compares what it prints with what stands below it, if anything does.
     pub(crate) fn run(&mut self, place: &str, block: &str) {
         let mut exports = String::new();

@@ -141,7 +141,10 @@ fn a_sequence_ends_with_contiguous_prefixes_and_recorded_expiries() {
     assert_conserved(&after, &sent);
     assert_eq!(after["expired"], held, "{after:?}");
     assert_eq!(after["applied"], before["applied"], "nothing was applied over a gap");
-    assert_eq!(outsider.number("SELECT count(*) FROM tidegate_events WHERE verdict = 'expired' AND why IS NOT NULL"), held);
+    assert_eq!(
+        outsider.number("SELECT count(*) FROM tidegate_events WHERE verdict = 'expired' AND why IS NOT NULL"),
+        held
+    );
     let stored = stored(&mut outsider);
     for (resource, &versions) in sent.iter().enumerate() {
         assert_eq!(stored.get(&resource).copied().unwrap_or(0), prefix(versions), "resource {resource}");

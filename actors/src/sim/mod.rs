@@ -40,7 +40,8 @@ pub use self::fault::{Fault, FaultName};
 pub use self::generate::{StreamEvent, generate, generate_from};
 pub use self::many::many;
 pub use self::outcome::{
-    Arrival, Comparison, FailedSeed, Many, Misfortune, Progress, Reached, Run, RunCounts, Timeline, Violation,
+    Arrival, Comparison, FailedSeed, FetchedState, Many, Misfortune, Progress, Reached, Run, RunCounts, Timeline,
+    Violation,
 };
 pub use self::plan::{
     Fate, Gate, Hop, Message, Plan, PlannedEvent, PlannedGuard, PlannedResource, PlannedVersion, Resend,

@@ -122,12 +122,24 @@ pub struct Timeline {
     pub policy: String,
     /// Everything that came for it, in the order of arrival.
     pub arrivals: Vec<Arrival>,
+    /// States that the engine fetched for it and applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetched: Vec<FetchedState>,
     /// The stored version at the end.
     pub version: Option<String>,
     /// A delete was the last thing applied.
     pub deleted: bool,
     /// The place in the true order of the event whose state it holds at the end.
     pub state_truth: Option<u64>,
+}
+
+/// A state that the engine fetched and applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchedState {
+    /// When, in milliseconds since the start.
+    pub at_ms: u64,
+    /// Its version.
+    pub version: Option<String>,
 }
 
 /// One event's arrival at the gate.

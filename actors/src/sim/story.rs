@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::check::{Stored, policies};
 use super::clock::EPOCH_MS;
 use super::ledger::Known;
-use super::outcome::{Arrival, Timeline};
+use super::outcome::{Arrival, FetchedState, Timeline};
 use super::prepared::Prepared;
 use crate::ports::{EventRow, Outcome, ResourceRow};
 use crate::rules::event::{EventId, Verdict};
@@ -57,6 +57,7 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
         name: format!("{}/{}", resource.kind, resource.id),
         policy: prepared.plan.policies[policies[index as usize] as usize].name().to_owned(),
         arrivals: Vec::new(),
+        fetched: Vec::new(),
         version: rows.get(&Some(index)).and_then(|row| row.version.clone()),
         deleted: rows.get(&Some(index)).is_some_and(|row| row.deleted),
         state_truth: rows.get(&Some(index)).and_then(|row| row.event).and_then(truth),
@@ -80,6 +81,11 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
             settled_at_ms: claim.map(|claim| row.and_then(|row| settled_ms(row)).unwrap_or(claim.at_ms)),
             why: row.and_then(|row| row.why.clone()),
         });
+    }
+    for fetched in known.fetched.iter().filter(|fetched| matches!(fetched.outcome, Outcome::Applied { .. })) {
+        let Some(timeline) = timelines.get_mut(fetched.resource as usize) else { continue };
+        let version = events.get(&fetched.id).and_then(|row| row.version.clone());
+        timeline.fetched.push(FetchedState { at_ms: fetched.at_ms, version });
     }
     timelines
 }

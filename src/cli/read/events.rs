@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tidegate_actors::ports::{EventFilter, EventRow};
+use tidegate_actors::ports::{EventFilter, EventRow, Reader};
 use tidegate_actors::rules::event::{EventId, Verdict};
 
 use super::super::args::EventsArgs;
@@ -11,6 +11,9 @@ use super::super::output::{self, NONE, cell};
 use super::super::{Exit, Failure};
 use super::{BodyJson, PageJson, held, open, say_next, unread};
 use crate::config::Config;
+
+/// Rows that an export reads at once.
+const EXPORT_PAGE: u32 = 500;
 
 /// An event as JSON.
 #[derive(Serialize)]
@@ -80,6 +83,9 @@ pub(in super::super) async fn run(args: &EventsArgs, config: &Config) -> Result<
             key: args.key.clone(),
             resource: args.resource.as_deref().and_then(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))),
         };
+        if args.export {
+            return export(&*reader, &filter).await;
+        }
         let page = reader.events(&filter, args.list.after, args.list.limit).await.map_err(|error| unread(&error))?;
         let mut out = io::stdout().lock();
         if args.list.json {
@@ -102,6 +108,23 @@ pub(in super::super) async fn run(args: &EventsArgs, config: &Config) -> Result<
         show(&mut out, &row)?;
     }
     Ok(Exit::Good)
+}
+
+/// Every event that fits, newest first, one a line with headers and body.
+async fn export(reader: &dyn Reader, filter: &EventFilter) -> Result<Exit, Failure> {
+    let mut after = None;
+    loop {
+        let page = reader.events(filter, after, EXPORT_PAGE).await.map_err(|error| unread(&error))?;
+        for row in page.rows {
+            // between the list and now it may have been pruned
+            let Some(row) = reader.event(row.id).await.map_err(|error| unread(&error))? else { continue };
+            output::json_line(&mut io::stdout().lock(), &EventJson::from(row))?;
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(Exit::Good);
+        }
+    }
 }
 
 /// Events as a table.
