@@ -189,9 +189,13 @@ impl Judge<'_> {
             self.say(known, "I16", None, None, format!("{rows} rows of events are counted as {counted}"));
         }
         let claims = known.claims.len() + known.fetched.len();
+        let repeats = known.claims.iter().filter(|claim| matches!(claim.outcome, Outcome::Repeat { .. })).count();
         let keys = self.stored.counts.keys;
-        if effects != claims || keys != claims as i64 {
-            let what = format!("{claims} keys were claimed, {keys} are stored, with {effects} events");
+        if effects + repeats != claims || keys != (claims + known.effects.len()) as i64 {
+            let what = format!(
+                "{claims} keys and {} effect keys were claimed, {keys} are stored, with {effects} effects and {repeats} repeats",
+                known.effects.len()
+            );
             self.say(known, "I16", None, None, what);
         }
         if self.stored.counts.held > 0 {
@@ -276,6 +280,7 @@ impl Judge<'_> {
 /// What a row may say of an event after what was decided when it came.
 fn agrees(outcome: &Outcome, verdict: Verdict) -> bool {
     match outcome {
+        Outcome::Repeat { .. } => verdict == Verdict::Duplicate,
         Outcome::Held => matches!(verdict, Verdict::Applied | Verdict::Stale | Verdict::Expired),
         _ => word(outcome).starts_with(verdict.word()),
     }

@@ -4,6 +4,9 @@
 //! against what is stored at that moment, a stored version against the one before. The store wrapper writes it
 //! beneath every planned fault, so it knows also what the engine was never told.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,6 +75,8 @@ pub(super) struct Known {
     /// In the order of their claims.
     pub(super) claims: Vec<Claim>,
     by_key: HashMap<KeyHash, u32>,
+    /// Which event claimed an effect key.
+    pub(super) effects: HashMap<KeyHash, EventId>,
     versions: HashMap<ResourceHash, Vec<u8>>,
     /// States that the engine fetched by itself.
     pub(super) fetched: Vec<Fetched>,
@@ -161,6 +166,9 @@ impl Ledger {
                 continue;
             };
             events.push((index, word(outcome).to_owned()));
+            if matches!(outcome, Outcome::Repeat { .. }) {
+                known.reached.see("committed repeat");
+            }
             known.claimed(at_ms, index, self.prepared.template(index), event, outcome);
         }
         known.note(at_ms, Happened::Committed { node, events });
@@ -277,6 +285,7 @@ impl Known {
                 self.violate("I3", at_ms, what, Some(index));
             }
             (_, None) => {
+                self.effect(at_ms, index, sent, event.id, outcome);
                 let claim = Claim {
                     first: event.id,
                     event: index,
@@ -289,6 +298,24 @@ impl Known {
                 self.claims.push(claim);
             }
         }
+    }
+
+    /// One effect key, one effect (I3).
+    fn effect(&mut self, at_ms: u64, index: u32, sent: &Event, id: EventId, outcome: &Outcome) {
+        let Some(key) = &sent.effect_key else { return };
+        let first = self.effects.get(&key.hash).copied();
+        let wrong = match (outcome, first) {
+            (Outcome::Repeat { first: said }, Some(first)) if *said == first => return,
+            (Outcome::Repeat { first: said }, first) => {
+                format!("is called a repeat of {said}, and {first:?} was first")
+            }
+            (_, Some(first)) => format!("took effect twice, first as {first}"),
+            (_, None) => {
+                self.effects.insert(key.hash, id);
+                return;
+            }
+        };
+        self.violate("I3", at_ms, format!("effect key {} {wrong}", key.text), Some(index));
     }
 
     fn fetch(&mut self, at_ms: u64, event: &Event, outcome: &Outcome, prepared: &Prepared) {
@@ -316,7 +343,12 @@ impl Known {
             let what = format!("{} was answered {} and is not stored", sent.key.text, receipt.verdict);
             return self.violate("I1", at_ms, what, Some(event));
         };
-        let (first, same_bytes) = (claim.first, claim.digest == sent.digest);
+        let same_bytes = claim.digest == sent.digest;
+        // what repeats another under a new id is a duplicate of that, and keeps its own key
+        let first = match claim.outcome {
+            Outcome::Repeat { first } if claim.first == id => first,
+            _ => claim.first,
+        };
         let is_first = first == id;
         if is_first == (receipt.verdict == Verdict::Duplicate) {
             let what = format!("{} was answered {}, but the first is {first}", sent.key.text, receipt.verdict);

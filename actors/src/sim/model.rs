@@ -3,6 +3,8 @@
 //!
 //! Time here is the store's. What took effect at one instant may have done so in any order.
 
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap};
@@ -64,7 +66,7 @@ pub(super) fn taken<'a>(
     let mut taken: Vec<Vec<Taken<'a>>> = prepared.plan.resources.iter().map(|_| Vec::new()).collect();
     for claim in &known.claims {
         let planned = prepared.planned(claim.event);
-        if planned.ignored {
+        if planned.ignored || matches!(claim.outcome, Outcome::Repeat { .. }) {
             continue;
         }
         let row = rows.get(&claim.first);

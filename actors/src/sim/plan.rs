@@ -70,6 +70,9 @@ pub struct PlannedEvent {
     /// The hash of its key, in hex, where the text alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_hash: Option<String>,
+    /// Its second identity, which other events may share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_key: Option<String>,
     /// The sender's event type.
     pub kind: String,
     /// The resources it changes; the first one's decision is its verdict.

@@ -84,7 +84,7 @@ impl Interned {
 fn orders(plan: &Plan) -> Vec<Arc<Order>> {
     let fallback = |_| Order::plain(Policy::Newest { tie: Tie::Keep });
     let rules: Vec<Order> = plan.policies.iter().map(|policy| policy.rule().unwrap_or_else(fallback)).collect();
-    let judged = rules.iter().any(Order::needs_judging);
+    let judged = rules.iter().any(Order::needs_judging) || plan.events.iter().any(|event| event.effect_key.is_some());
     rules.into_iter().map(|rule| Arc::new(Order { judged, ..rule })).collect()
 }
 
@@ -120,7 +120,10 @@ fn template(
         guards,
         step: event.step.clone(),
         patch: (order.merge == Merge::Fields).then(|| patch(&event.body)).flatten(),
-        effect_key: None,
+        effect_key: event.effect_key.as_deref().and_then(|text| {
+            // another domain than that of keys: the two never meet
+            Key::new(&event.source, &event.tenant, ["effect", text]).ok()
+        }),
         fetched: None,
         order,
         deletes: event.deletes,

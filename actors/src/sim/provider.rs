@@ -60,6 +60,7 @@ impl Fetcher for SimFetcher {
             key,
             kind: FETCHED.to_owned(),
             guards: template.guards.iter().take(1).cloned().collect(),
+            effect_key: None,
             fetched: Some(claim.epoch),
             deletes: planned.deletes,
             ..template.clone()

@@ -74,6 +74,8 @@ pub struct World {
     pub ignored: f64,
     /// Share of events that are sent a second time under the same key with other bytes.
     pub conflicts: f64,
+    /// Share of events that are sent a second time under another key, with the same effect key.
+    pub repeats: f64,
     /// Share of events that the store refuses, whatever is tried.
     pub poison: f64,
     /// Share of events that are never sent at all.
@@ -197,6 +199,7 @@ impl Default for World {
             deletes: 0.03,
             ignored: 0.02,
             conflicts: 0.02,
+            repeats: 0.0,
             poison: 0.005,
             never: 0.0,
         }
@@ -281,6 +284,7 @@ impl Scenario {
             ("world.deletes", self.world.deletes),
             ("world.ignored", self.world.ignored),
             ("world.conflicts", self.world.conflicts),
+            ("world.repeats", self.world.repeats),
             ("world.poison", self.world.poison),
             ("world.never", self.world.never),
             ("sender.duplicates", self.sender.duplicates),

@@ -81,6 +81,7 @@ pub(crate) fn mixed() -> Scenario {
         ],
     );
     scenario.world.batch = Span::new(1, 6);
+    scenario.world.repeats = 0.04;
     scenario.world.never = 0.01;
     scenario
 }

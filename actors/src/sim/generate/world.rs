@@ -100,7 +100,12 @@ impl<'a> Making<'a> {
             self.grow_another();
             place = self.growing.len() - 1;
         }
-        let event = self.guarded(format!("e{number}"), at_ms, place);
+        let mut event = self.guarded(format!("e{number}"), at_ms, place);
+        if world.repeats > 0.0 && !event.poison && self.chance.hits(world.repeats) {
+            event.effect_key = Some(format!("x{number}"));
+            let repeat = PlannedEvent { key: format!("r{number}"), ..event.clone() };
+            self.keep(repeat, Some(place));
+        }
         let conflict = self
             .chance
             .hits(world.conflicts)
@@ -119,6 +124,7 @@ impl<'a> Making<'a> {
             body: Bytes::from(format!("body of {key}")),
             key,
             key_hash: None,
+            effect_key: None,
             kind: kind.to_owned(),
             guards: Vec::new(),
             policy,
