@@ -42,7 +42,8 @@ pub(super) struct Sources<'a> {
     environment: &'a Environment,
     listen: SocketAddr,
     body_bytes: u64,
-    retention: Duration,
+    /// How long the store remembers all of an event: its row and its key.
+    remembers: [(&'static str, Duration); 2],
     pub(super) entries: Vec<SourceEntry>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
@@ -54,7 +55,7 @@ impl<'a> Sources<'a> {
             environment,
             listen: config.server.listen,
             body_bytes: config.limits.body_bytes,
-            retention: config.events.retention,
+            remembers: [("events.retention", config.events.retention), ("keys.window", config.keys.window)],
             entries: Vec::new(),
             problems: Vec::new(),
             warnings: Vec::new(),
@@ -128,19 +129,19 @@ impl<'a> Sources<'a> {
         headers
     }
 
-    /// An event must not be dropped with the log of events while it still waits.
+    /// An event that waits must not be forgotten by then, nor its key: its repeat would be another event.
     fn holds(&mut self, key: &str, spec: &SourceSpec) {
         let narrowed = spec.narrow.iter().flatten().enumerate();
         let narrowed = narrowed.map(|(at, narrow)| (format!("narrow[{at}].order"), narrow.order.as_ref()));
         for (place, order) in std::iter::once(("order".to_owned(), spec.order.as_ref())).chain(narrowed) {
             let Some(hold_for) = order.and_then(|order| order.hold_for) else { continue };
-            if hold_for.0 >= self.retention {
-                let message = format!(
-                    "must be shorter than `events.retention` ({}), got {hold_for}: an event is dropped from the log by then",
-                    ShowDuration(self.retention)
-                );
-                self.problem(&format!("{key}.{place}.hold_for"), message);
-            }
+            let shortest = self.remembers.into_iter().min_by_key(|(_, kept)| *kept);
+            let Some((setting, kept)) = shortest.filter(|(_, kept)| hold_for.0 >= *kept) else { continue };
+            let message = format!(
+                "must be shorter than `{setting}` ({}), got {hold_for}: the event would be forgotten while it waits",
+                ShowDuration(kept)
+            );
+            self.problem(&format!("{key}.{place}.hold_for"), message);
         }
     }
 

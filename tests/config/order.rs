@@ -38,7 +38,7 @@ order = { policy = "refetch" }
         "`source.shop.narrow[0].order.graph` cannot be used: step \"a\" cannot be reached from a start",
         "`source.shop.epoch_on` goes with the policies `newest`, `sequence` and `window`: take it out, or state one of them",
         "`source.shop.narrow[1].order` asks the provider, and nothing says where: state refetch = { url = \"https://…/{id}\" }",
-        "`source.shop.order.hold_for` must be shorter than `events.retention` (1d), got 2d: an event is dropped from the log by then",
+        "`source.shop.order.hold_for` must be shorter than `events.retention` (1d), got 2d: the event would be forgotten while it waits",
     ];
     assert_eq!(problems(file, &[SECRET]), expected);
 }
@@ -69,4 +69,24 @@ epoch_on = { fall_by = 3 }
     let mut expected = expected.map(str::to_owned).to_vec();
     expected.sort();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn nothing_may_wait_longer_than_its_key_is_remembered() {
+    let file = r#"
+[keys]
+window = "3d"
+[cache]
+keep = "1d"
+[[source]]
+name = "shop"
+secrets = ["env:SHOP"]
+verify = { scheme = "hmac-sha256", header = "x-signature" }
+key = "body:/id"
+resource = { type = "literal:order", id = "body:/order" }
+version = [{ from = "body:/n", as = "integer" }]
+order = { policy = "sequence", hold_for = "5d" }
+"#;
+    let expected = "`source.shop.order.hold_for` must be shorter than `keys.window` (3d), got 5d: the event would be forgotten while it waits";
+    assert_eq!(problems(file, &[SECRET]), [expected]);
 }

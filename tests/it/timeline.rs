@@ -13,6 +13,7 @@ on_each_store! {
     a_resource_is_shown_with_what_came_what_became_of_it_and_why;
     a_resource_of_fields_is_shown_with_its_state;
     a_resource_is_released_by_hand_and_says_what_became_of_it;
+    generated_events_fit_batches_and_state_machines;
 }
 
 fn open(place: Place, order: &str) -> Gate {
@@ -146,4 +147,38 @@ fn a_resource_is_released_by_hand_and_says_what_became_of_it(place: Place) {
     let away = tidegate(&gate, &["resources", "release", "things", "thing", "t1", "--admin", "http://127.0.0.1:9"]);
     assert_eq!(away.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&away.stderr).contains("is `tidegate serve` running?"));
+}
+
+fn generated_events_fit_batches_and_state_machines(place: Place) {
+    let source = |rules: &str| {
+        format!(
+            "[[source]]\nname = \"things\"\npreset = \"standard-webhooks\"\nsecrets = [\"env:TEST_SECRET\"]\n\
+             on_unusable = \"refuse\"\n{rules}\n"
+        )
+    };
+    let rules = "batch = \"body:/events\"\nkey = \"item:/id\"\ntype = \"item:/type\"\n\
+                 resource = { type = \"literal:thing\", id = \"item:/thing\" }\n\
+                 version = [{ from = \"item:/n\", as = \"integer\" }]\n\
+                 order = { policy = \"transition\", step = \"item:/step\", graph = { made = [\"sold\"], sold = [\"sent\"] } }";
+    let settings = source(rules);
+    let gate = Gate::start_at(place, &settings);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("things.toml");
+    std::fs::write(&file, &settings).expect("a settings file");
+    let url = format!("http://{}", gate.public);
+    let config = file.display().to_string();
+    let arguments =
+        ["--config", &config, "send", "things", "--count", "30", "--versions", "3", "--shuffle", "--url", &url];
+    let sent = tidegate(&gate, &arguments);
+    assert!(
+        sent.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&sent.stdout),
+        String::from_utf8_lossy(&sent.stderr)
+    );
+    let resources = gate.resources();
+    assert_eq!(resources.len(), 10);
+    for resource in resources {
+        assert_eq!((resource.step.as_deref(), resource.applied, resource.held), (Some("sent"), 3, 0), "{resource:?}");
+    }
 }

@@ -2,11 +2,11 @@
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use proptest::prelude::*;
-use tidegate::source::{Reason, Source, presets};
+use tidegate::source::{Item, Reading, Reason, Source, presets};
 use tidegate_actors::rules::event::EventId;
 use uuid::Uuid;
 
-use super::common::{SECRET, Sent, preset, secret, source, try_source};
+use super::common::{SECRET, Sent, plain, preset, secret, source, try_source};
 
 const BODY: &str =
     r#"{"id":"evt_1","type":"thing.updated","created":1772452800,"data":{"object":{"id":"a","object":"b"}}}"#;
@@ -112,6 +112,50 @@ proptest! {
         let sent = Sent::new(&[("content-type", kind)], body).signed(source, "id-1", "thing.updated");
         let verified = sent.verify(source).expect("a signed request");
         let _ = source.read(&sent.request(), &verified, &|| EventId(Uuid::nil()));
+    }
+}
+
+/// Sources that read parts of what they are sent: items, members, steps, second keys.
+fn reading_parts() -> [Source; 2] {
+    let rules = "resource = { type = 'literal:a', id = 'body:/a' }\nversion = [{ from = 'body:/0', as = 'integer' }]\n\
+                 merge = 'fields'\nstate = 'body:'\neffect_key = 'body:/b'\n\
+                 order = { policy = 'transition', step = 'body:/z', ranks = ['a', '*'] }";
+    [
+        plain(&format!("key = 'body:/a'\n{rules}")),
+        plain(
+            &format!("batch = 'body:'\nkey = 'item:/a'\n{rules}")
+                .replace("'body:/", "'item:/")
+                .replace("state = 'body:'", "state = 'item:'"),
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_parts_are_read_or_unusable_and_never_a_panic(
+        which in 0usize..2,
+        body in prop_oneof![
+            r#"[\[\]{}:,"ab0-9z.\\u]{1,60}"#,
+            r#"\[(\{("[abz0]":("[a-z]{0,3}"|[0-9]{1,3}|null|\[\]|\{\}),?){0,4}\},?){0,4}\]"#,
+            r#"\{("[abz0]":("[a-z]{0,3}"|[0-9]{1,3}|null),?){0,5}\}"#,
+        ],
+    ) {
+        let source = &reading_parts()[which];
+        let sent = Sent::new(&[], body).signed(source, "", "");
+        let verified = sent.verify(source).expect("a signed request");
+        let reading = source.read(&sent.request(), &verified, &|| EventId(Uuid::nil()));
+        if let Reading::Batch(items) = reading {
+            for item in items {
+                let body = match item {
+                    Item::Event(event) => event.body,
+                    Item::Unusable(unusable) => unusable.body,
+                };
+                let within = sent.body.windows(body.len()).any(|window| window == body);
+                prop_assert!(within, "an item is a piece of what was sent, byte for byte");
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{generic, json_headers, templates};
 use crate::source::SourceSpec;
+use crate::source::spec::PolicySpec::Transition;
 
 /// 2026-01-01: when the generated histories begin. Fixed, so that a seed makes the same bytes again.
 const EPOCH_S: i64 = 1_767_225_600;
@@ -66,6 +67,10 @@ impl Plan {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let run = random.random();
         let resources = shape.resources.clamp(1, shape.count);
+        let whole = spec.with_preset().map_err(|problem| problem.to_string())?;
+        // what a source reads in places of its own is not in its preset's shape
+        let own = spec.batch.is_some() || spec.order.as_ref().is_some_and(|order| order.policy == Some(Transition));
+        let preset = spec.preset.as_deref().filter(|_| !own);
         let mut events = Vec::with_capacity(shape.count as usize);
         for number in 0..shape.count {
             let version = number / resources + 1;
@@ -76,8 +81,8 @@ impl Plan {
                 version,
                 at_s: EPOCH_S + i64::from(version),
             };
-            let known = spec.preset.as_deref().and_then(|preset| templates::event(preset, &item));
-            events.push(known.map_or_else(|| generic::event(spec, &item), Ok)?);
+            let known = preset.and_then(|preset| templates::event(preset, &item));
+            events.push(known.map_or_else(|| generic::event(&whole, &item), Ok)?);
         }
         let order = order(shape, &mut random);
         Ok(Self { events, order })
