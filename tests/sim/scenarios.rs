@@ -89,6 +89,17 @@ fn gentle_names_every_dial_there_is() {
     }
 }
 
+#[test]
+fn gentle_names_every_fault_there_is() {
+    let folder = folder();
+    let gentle = stdout(&simulate(folder.path(), &["--print", "gentle"]));
+    let told = super::stderr(&simulate(folder.path(), &["gentle", "--set", "faults.only=[\"zzzzzzzzzzzz\"]"]));
+    let (_, names) = told.split_once("there are ").unwrap_or_else(|| panic!("{told}"));
+    for name in names.trim().split(", ") {
+        assert!(gentle.contains(&format!("{name},")) || gentle.contains(&format!("{name}.")), "{name}");
+    }
+}
+
 /// Every dial that a scenario's text turns.
 fn leaves(text: &str) -> BTreeSet<String> {
     fn gather(table: &Table, section: &str, found: &mut BTreeSet<String>) {

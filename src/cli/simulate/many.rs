@@ -100,8 +100,8 @@ impl Teller {
         let failed = if progress.failed == 0 { String::new() } else { format!(", {} failed", progress.failed) };
         let rate = format!("{:.0} a second{failed}", progress.rate);
         if !self.bar.is_hidden() {
-            self.bar.set_position(progress.done);
             self.bar.set_message(rate);
+            self.bar.set_position(progress.done);
             return;
         }
         let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -223,9 +223,10 @@ fn rising(changes: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
 
 fn text(plan: &Plan, arrival: &Arrival, mark: Mark) -> String {
     let event = plan.events.get(arrival.event as usize);
-    let (key, kind) = event.map_or(("", ""), |event| (&event.key, &event.kind));
-    let version = arrival.version.as_deref().map_or_else(String::new, |version| format!(" version {version}"));
-    let mut text = format!("{key}{} {kind}{version}: {}", if kind.is_empty() { "" } else { "," }, mark.word());
+    let mut parts: Vec<String> = event.into_iter().flat_map(|event| [event.key.clone(), event.kind.clone()]).collect();
+    parts.extend(arrival.version.as_deref().map(|version| format!("version {version}")));
+    parts.retain(|part| !part.is_empty());
+    let mut text = format!("{}: {}", parts.join(", "), mark.word());
     if let Some(answer) = arrival.answer.as_deref().filter(|answer| *answer != mark.word()) {
         text.push_str(&format!(", answered {answer}"));
     }

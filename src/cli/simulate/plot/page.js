@@ -75,13 +75,18 @@
     svg.append(make('clipPath', { id: clip }));
     svg.firstChild.append(make('rect', { x: LEFT - 6, y: 0, width: width - LEFT - RIGHT + 12, height }));
     const inside = make('g', { 'clip-path': `url(#${clip})` });
+    let named = -Infinity;
     for (const band of picture.bands) {
       const [from, to] = [x(band.from_ms), x(band.until_ms)];
       if (to < LEFT || from > width - RIGHT) continue;
       const rect = make('rect', { class: 'band', x: from, y: 0, width: Math.max(1.5, to - from), height: bottom });
       rect.dataset.tip = `${band.what}${band.node === null ? '' : ` of node ${band.node}`}, ${time(band.from_ms)} to ${time(band.until_ms)}`;
       inside.append(rect);
-      if (to - from > band.what.length * 5.6) inside.append(make('text', { class: 'small', x: Math.max(from, LEFT) + 3, y: 10 }, band.what));
+      const start = Math.max(from, LEFT) + 3;
+      if (to - start > band.what.length * 5.6 && start > named) {
+        named = start + band.what.length * 5.6 + 6;
+        inside.append(make('text', { class: 'small', x: start, y: 10 }, band.what));
+      }
     }
     const step = tickStep(view.to - view.from, width - LEFT - RIGHT);
     for (let tick = Math.ceil(view.from / step) * step; tick <= view.to; tick += step) {

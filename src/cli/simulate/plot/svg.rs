@@ -31,7 +31,7 @@ pub(in super::super) fn draw(picture: &Picture) -> String {
     let body: f64 = heights.iter().map(|height| height + GAP).sum();
     let scale = Scale::of(picture.until_ms);
     let lanes = lanes(picture, &scale);
-    let above = TOP + lanes.iter().map(|(lane, _)| lane + 1).max().unwrap_or(0) as f64 * LANE + 16.0;
+    let above = TOP + lanes.iter().map(|(lane, _)| lane + 1).max().unwrap_or(0) as f64 * LANE + 20.0;
     let total = above + body.max(GAP) + LEGEND;
     let mut svg = String::new();
     // Writing to a text cannot fail.
