@@ -42,7 +42,7 @@ pub(crate) struct Played {
     bodies: BTreeMap<String, Vec<u8>>,
 }
 
-/// The gates of a stage: arrivals of one instant are spread over them.
+/// The gates of a stage: arrivals are spread over them, one after the other.
 struct Gates {
     gates: Vec<Gate>,
     redis: Option<RedisServer>,
@@ -115,7 +115,7 @@ pub(crate) fn play(case: &Case, stage: Stage) -> Played {
         let at_ms = instant[0].at_ms;
         gates.world.set_now_ms(case.starts_at_ms() + at_ms);
         gates.fault(case, at_ms);
-        answers.extend(send_at_once(&gates.gates, case, instant));
+        answers.extend(send_at_once(&gates.gates, case, instant, answers.len()));
         note_applied(&mut applied, &gates.gates[0].events());
     }
     let gate = &gates.gates[0];
@@ -157,14 +157,14 @@ fn note_applied(applied: &mut Vec<Vec<String>>, events: &[EventRow]) {
     }
 }
 
-fn send_at_once(gates: &[Gate], case: &Case, arrivals: &[Arrival]) -> Vec<Response> {
+fn send_at_once(gates: &[Gate], case: &Case, arrivals: &[Arrival], before: usize) -> Vec<Response> {
     let together = std::sync::Barrier::new(arrivals.len());
     std::thread::scope(|scope| {
         let senders: Vec<_> = arrivals
             .iter()
             .enumerate()
             .map(|(index, arrival)| {
-                let (gate, together) = (&gates[index % gates.len()], &together);
+                let (gate, together) = (&gates[(before + index) % gates.len()], &together);
                 let request = request(case, arrival);
                 scope.spawn(move || {
                     let mut client = gate.client();

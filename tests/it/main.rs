@@ -21,6 +21,7 @@ macro_rules! on_each_store {
     };
 }
 
+mod across;
 mod batches;
 mod figures;
 mod framing;
