@@ -435,15 +435,11 @@ const fn precision(spec: Option<PrecisionSpec>) -> Precision {
 fn kept_headers(spec: &SourceSpec, rules: &Rules, verifier: &Verifier) -> Vec<HeaderName> {
     let stated = spec.keep_headers.iter().flatten().filter_map(|name| name.parse().ok());
     let state = std::iter::once(&rules.general).chain(rules.narrow.iter().map(|(_, rule)| rule));
-    let versions = state.flat_map(|rule| &rule.version).map(|part| &part.from);
-    let read = rules
-        .key
-        .iter()
-        .chain(&rules.kind)
-        .chain(versions)
-        .chain(&rules.general.effect_key)
-        .flat_map(Reference::headers)
-        .cloned();
+    let of_state = state.flat_map(|rule| {
+        let versions = rule.version.iter().map(|part| &part.from);
+        versions.chain(rule.step.iter().map(|step| &step.from)).chain(&rule.effect_key)
+    });
+    let read = rules.key.iter().chain(&rules.kind).chain(of_state).flat_map(Reference::headers).cloned();
     let mut kept: Vec<HeaderName> = Vec::new();
     for name in std::iter::once(actix_web::http::header::CONTENT_TYPE).chain(read).chain(stated) {
         let secret = NEVER_KEPT.contains(&name.as_str()) || verifier.signature_headers().any(|header| *header == name);
