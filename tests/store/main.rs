@@ -15,6 +15,7 @@ mod cases;
 mod clock;
 mod database;
 mod events;
+mod lockstep;
 mod model;
 mod policies;
 mod postgres_itself;
