@@ -24,17 +24,17 @@ fn sqlite() {
 
 #[test]
 fn postgres() {
-    lives_like_memory(Kind::Postgres, 40);
+    lives_like_memory(Kind::Postgres, 30);
 }
 
 #[test]
 fn postgres_loaded() {
-    lives_like_memory(Kind::PostgresLoaded, 40);
+    lives_like_memory(Kind::PostgresLoaded, 30);
 }
 
 #[test]
 fn postgres_locked() {
-    lives_like_memory(Kind::PostgresLocked, 40);
+    lives_like_memory(Kind::PostgresLocked, 30);
 }
 
 fn lives_like_memory(kind: Kind, lives: u32) {
