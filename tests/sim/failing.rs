@@ -62,6 +62,7 @@ fn failed_seeds_go_to_a_file_with_their_commands() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("all failed seeds are in failed-seeds.txt"), "{text}");
+    assert!(text.contains("the smallest run that still fails has "), "{text}");
     let file = String::from_utf8(read(folder.path(), "failed-seeds.txt")).expect("text");
     let line = file.lines().find(|line| !line.starts_with('#')).expect("a failed seed");
     let [seed, broken, command] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };

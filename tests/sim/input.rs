@@ -88,6 +88,8 @@ fn arguments_that_do_not_go_together_end_with_2() {
         &["--seeds", "9..1"][..],
         &["--seeds", "1..2", "--plot", "x.svg"],
         &["--from", "x.jsonl"],
+        &["--from", "x.jsonl", "--source", "stripe", "--seeds", "1..2"],
+        &["--from", "x.jsonl", "--source", "stripe", "--policy", "newest"],
         &["--compare", "newset"],
         &["--duplicate", "2"],
     ] {

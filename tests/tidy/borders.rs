@@ -87,3 +87,9 @@ fn adapters_do_not_know_the_web_server_nor_each_other() {
         &["crate::http", "store::open", "cache::open", "crate::app"],
     );
 }
+
+#[test]
+fn only_the_simulator_reads_requests_that_nobody_verified() {
+    let except = ["src/source/", "src/cli/simulate/"];
+    keep_out("whoever stores or answers verifies first", &["src"], &except, &["read_recorded", "compile_to_read"]);
+}

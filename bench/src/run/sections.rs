@@ -1,16 +1,15 @@
 //! The parts of the benchmark, each a few blocks of cells over interleaved rounds.
 //!
-//! closed: every connection always has one event under way. policies: what each policy of order costs. lone: one connection, the cost of an idle system. open:
+//! closed: every connection always has one event under way. lone: one connection, the cost of an idle system. open:
 //! constant arrivals. keys: the same with many keys taken before. slow: a millisecond more for every fsync.
 
 use std::path::Path;
 
 use super::Settings;
 use super::cell::{Beside, Cell, Load, measure};
-use super::contender::{Contender, NEWEST, Programs};
+use super::contender::{Contender, Programs};
 use super::database::Database;
 use super::memory;
-use super::policies::{self, Policy};
 use super::summary::{summary, table, thousands};
 
 /// Offered rate of the first open loop.
@@ -36,7 +35,6 @@ struct Place<'a> {
     /// Fresh tables; else what an earlier cell left.
     fresh: bool,
     preload: Option<&'a Path>,
-    order: &'a str,
 }
 
 impl<'a> Bench<'a> {
@@ -64,7 +62,6 @@ impl<'a> Bench<'a> {
     pub(super) fn section(&mut self, name: &str) -> Result<String, String> {
         match name {
             "closed" => self.closed(),
-            "policies" => self.policies(),
             "lone" => self.lone(),
             "open" => self.open(),
             "keys" => self.keys(),
@@ -75,7 +72,7 @@ impl<'a> Bench<'a> {
 
     fn closed(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
         for round in 1..=self.settings.rounds {
             for &connections in &self.settings.connections {
                 for contender in self.contenders.clone() {
@@ -89,24 +86,9 @@ impl<'a> Bench<'a> {
         }))
     }
 
-    fn policies(&mut self) -> Result<String, String> {
-        let database = self.database.clone();
-        for round in 1..=self.settings.rounds {
-            for &connections in &self.settings.connections {
-                for policy in Policy::ALL {
-                    let order = policy.order();
-                    let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: &order };
-                    let load = Load { more: policy.load(), ..self.load(connections, None) };
-                    self.cell(&policy.block(connections), Contender::Postgres, round, place, &load)?;
-                }
-            }
-        }
-        Ok(policies::tables(&self.cells, &self.settings.connections))
-    }
-
     fn lone(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
         for round in 1..=self.settings.rounds {
             for contender in self.contenders.clone() {
                 let mut load = self.load(1, None);
@@ -120,7 +102,7 @@ impl<'a> Bench<'a> {
 
     fn open(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
         let connections = self.most_connections();
         for round in 1..=self.settings.rounds {
             for contender in self.contenders.clone() {
@@ -155,7 +137,7 @@ impl<'a> Bench<'a> {
         for round in 1..=self.settings.rounds {
             for &contender in &contenders {
                 let load = self.load(connections, None);
-                let empty = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
+                let empty = Place { database: &database, name: "bench", fresh: true, preload: None };
                 self.cell("keys empty", contender, round, empty, &load)?;
                 let name = fill_name(contender);
                 let filled = Place { name: &name, fresh: false, ..empty };
@@ -185,7 +167,7 @@ impl<'a> Bench<'a> {
     fn fill(&self, contender: Contender, name: &str) -> Result<(), String> {
         progress(&format!("filling ({}) with {} keys", contender.letter(), self.settings.keys));
         self.database.fresh(name)?;
-        self.programs.start(contender, NEWEST, &self.database, name, None)?.stop()?;
+        self.programs.start(contender, &self.database, name, None)?.stop()?;
         let mut left = self.settings.keys;
         let mut piece = 0;
         while left > 0 {
@@ -219,8 +201,7 @@ impl<'a> Bench<'a> {
         };
         let database = Database::new(&self.settings.psql, url, pid);
         let preload = self.settings.slow_preload.clone();
-        let place =
-            Place { database: &database, name: "bench", fresh: true, preload: preload.as_deref(), order: NEWEST };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: preload.as_deref() };
         for round in 1..=self.settings.rounds {
             for &connections in &self.settings.connections {
                 for contender in self.contenders.clone() {
@@ -245,7 +226,7 @@ impl<'a> Bench<'a> {
             if self.contenders.contains(&contender) {
                 progress(&format!("memory of ({})", contender.letter()));
                 self.database.fresh("bench")?;
-                let running = self.programs.start(contender, NEWEST, &self.database, "bench", None)?;
+                let running = self.programs.start(contender, &self.database, "bench", None)?;
                 let note = memory::watch(contender, &running, self.most_connections())?;
                 running.stop()?;
                 text += &note.text();
@@ -267,7 +248,7 @@ impl<'a> Bench<'a> {
         if place.fresh && contender.uses_postgres() {
             place.database.fresh(place.name)?;
         }
-        let running = self.programs.start(contender, place.order, place.database, place.name, place.preload)?;
+        let running = self.programs.start(contender, place.database, place.name, place.preload)?;
         place.database.checkpoint()?;
         let beside = Beside {
             database: contender.uses_postgres().then_some(place.database.pid),

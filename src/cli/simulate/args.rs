@@ -49,7 +49,7 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = StoreChoice::Memory)]
     pub store: StoreChoice,
     /// Send these recorded events in place of drawn ones: a file of JSON lines
-    #[arg(long, value_name = "FILE.jsonl", requires = "source")]
+    #[arg(long, value_name = "FILE.jsonl", requires = "source", conflicts_with = "seeds")]
     pub from: Option<PathBuf>,
     /// The source whose rules read the recorded events, by its name in the settings
     #[arg(long, value_name = "NAME", requires = "from")]
@@ -113,8 +113,9 @@ pub struct Dials {
     /// network.slow_ms)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=2_592_000_000))]
     pub reorder: Option<u64>,
-    /// The policy of all resources, or several to be given out among them (order.policies)
-    #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policy)]
+    /// The policy of all resources, or several to be given out among them (order.policies); recorded events have
+    /// that of their source
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policy, conflicts_with = "from")]
     pub policy: Vec<PolicyChoice>,
     /// Faults in a run (faults.count)
     #[arg(long, value_name = "N|A..B", value_parser = span)]

@@ -4,18 +4,19 @@
 //! prints does the same run again.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use tidegate_actors::sim::{Backend, Plan, PolicyChoice, Run, RunOptions, Span, TraceLine, Violation, run, shrink};
+use tidegate_actors::sim::{Backend, Plan, PolicyChoice, RunOptions, Span, TraceLine, Violation, run, shrink};
 
 use super::super::output::cell;
 use super::args::{Dials, SimulateArgs, StoreChoice};
 use super::report::{cell_long, some};
 
-/// Runs that shrinking may take.
+/// Runs that shrinking may take, in memory and on SQLite, where one takes much longer.
 const RUNS_MAX: u32 = 2_000;
+const SQLITE_RUNS_MAX: u32 = 300;
 /// Lines of the story that are printed at its beginning, and at its end.
 const LINES_MAX: usize = 40;
 /// Events of the smallest run that are listed.
@@ -36,12 +37,17 @@ pub(super) struct Smallest {
 
 impl Smallest {
     /// Shrinks a run that failed.
-    pub(super) fn of(plan: &Plan, failed: &Run, backend: &dyn Backend) -> Self {
+    pub(super) fn of(plan: &Plan, failed: &[Violation], backend: &dyn Backend, store: StoreChoice) -> Self {
+        if io::stderr().is_terminal() {
+            // Nothing can be done about a standard error that is closed.
+            let _ = writeln!(io::stderr().lock(), "looking for the smallest run that still fails …");
+        }
         let broke = |violations: &[Violation]| {
-            violations.iter().any(|one| failed.violations.iter().any(|first| first.invariant == one.invariant))
+            violations.iter().any(|one| failed.iter().any(|first| first.invariant == one.invariant))
         };
         let fails = |plan: &Plan| broke(&run(plan, backend, &RunOptions::default()).violations);
-        let shrunk = shrink(plan, fails, RUNS_MAX);
+        let runs_max = if store == StoreChoice::Sqlite { SQLITE_RUNS_MAX } else { RUNS_MAX };
+        let shrunk = shrink(plan, fails, runs_max);
         let told = run(&shrunk.plan, backend, &RunOptions { trace: true, timelines: false });
         Self {
             runs: shrunk.runs,

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tidegate_actors::sim::{Backend, FailedSeed, Many, Progress, Reached, Scenario, many};
+use tidegate_actors::sim::{Backend, FailedSeed, Many, Progress, Reached, Scenario, generate, many};
 use tokio::time::Instant;
 
 use super::super::output::{self, cell};
 use super::super::{Exit, Failure};
 use super::args::SimulateArgs;
-use super::failure::repeat;
+use super::failure::{Smallest, repeat};
 use super::report::{cell_long, grouped, hash, some};
 
 /// Where failed seeds are written unless `--out` says another place.
@@ -41,6 +41,9 @@ struct ManyJson<'a> {
     trace_hash: String,
     failed: &'a [FailedSeed],
     failed_file: Option<String>,
+    /// The smallest run that still fails, of the first seed that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smallest: Option<&'a Smallest>,
     never_reached: &'a [String],
     reached: &'a Reached,
 }
@@ -63,14 +66,19 @@ pub(super) fn run(
         [] => None,
         failed => Some(write(args, scenario, failed, settings)?),
     };
+    let first = done.failed.first();
+    let smallest = first.map(|one| Smallest::of(&generate(scenario, one.seed), &one.violations, backend, args.store));
     let mut out = io::stdout().lock();
+    let told = Told { args, scenario, seeds, done: &done, seconds: took.as_secs_f64() };
     if args.json {
-        json(&mut out, args, scenario, seeds, &done, took, file.as_deref())?;
+        told.json(&mut out, file.as_deref(), smallest.as_ref())?;
     } else {
-        text(&mut out, args, scenario, seeds, &done, took)?;
-        if let (Some(first), Some(file)) = (done.failed.first(), &file) {
+        told.text(&mut out)?;
+        if let (Some(first), Some(smallest), Some(file)) = (first, &smallest, &file) {
+            writeln!(out, "\nthe first of them, seed {}:", first.seed)?;
+            smallest.print(&mut out)?;
             writeln!(out, "\nall failed seeds are in {}", file.display())?;
-            writeln!(out, "look at the first: {}", repeat(args, first.seed, settings))?;
+            writeln!(out, "repeat the first: {}", repeat(args, first.seed, settings))?;
         }
     }
     Ok(if done.passed() { Exit::Good } else { Exit::No })
@@ -138,81 +146,83 @@ fn write(
     Ok(file)
 }
 
-fn text(
-    out: &mut impl Write,
-    args: &SimulateArgs,
-    scenario: &Scenario,
-    seeds: &RangeInclusive<u64>,
-    done: &Many,
-    took: Duration,
-) -> io::Result<()> {
-    let verdict = if done.passed() { "PASS" } else { "FAIL" };
-    let (from, to) = (seeds.start(), seeds.end());
-    let seconds = took.as_secs_f64();
-    writeln!(
-        out,
-        "{verdict}  {} of {} ({from}..{to}), store {}: {} failed",
-        some(done.seeds, "seed"),
-        cell(&scenario.name),
-        super::store_word(args.store),
-        done.failed.len()
-    )?;
-    writeln!(
-        out,
-        "      {}, {}, {} in {seconds:.1} s: {:.0} seeds a second",
-        some(done.events, "event"),
-        some(done.deliveries, "request"),
-        some(done.faults, "fault"),
-        done.seeds as f64 / seconds.max(0.001)
-    )?;
-    writeln!(out, "      trace {}, the same for the same seeds\n", hash(done.trace_hash))?;
-    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, count) in &done.reached.0 {
-        let (group, rest) = name.split_once(' ').unwrap_or(("also", name));
-        groups.entry(group).or_default().push(format!("{rest} {}", grouped(*count)));
-    }
-    let reached: Vec<(&str, String)> = groups.into_iter().map(|(group, all)| (group, all.join(", "))).collect();
-    output::fields(out, &reached)?;
-    if !done.never_reached.is_empty() {
-        writeln!(out, "\nnever reached, so the whole means nothing: {}", done.never_reached.join(", "))?;
-    }
-    for one in done.failed.iter().take(SHOWN_MAX) {
-        let first = one.violations.first();
-        let what = first.map_or_else(String::new, |one| format!("{}: {}", one.invariant, cell_long(&one.what)));
-        writeln!(out, "{}seed {} failed: {what}", if one.seed == done.failed[0].seed { "\n" } else { "" }, one.seed)?;
-    }
-    Ok(())
+/// What came of many seeds, and of what they were.
+struct Told<'a> {
+    args: &'a SimulateArgs,
+    scenario: &'a Scenario,
+    seeds: &'a RangeInclusive<u64>,
+    done: &'a Many,
+    seconds: f64,
 }
 
-fn json(
-    out: &mut impl Write,
-    args: &SimulateArgs,
-    scenario: &Scenario,
-    seeds: &RangeInclusive<u64>,
-    done: &Many,
-    took: Duration,
-    file: Option<&Path>,
-) -> io::Result<()> {
-    let seconds = took.as_secs_f64();
-    output::json(
-        out,
-        &ManyJson {
-            verdict: if done.passed() { "pass" } else { "fail" },
-            scenario: &scenario.name,
-            store: super::store_word(args.store),
-            seeds: done.seeds,
-            from: *seeds.start(),
-            to: *seeds.end(),
-            events: done.events,
-            requests: done.deliveries,
-            faults: done.faults,
-            seconds,
-            seeds_per_second: done.seeds as f64 / seconds.max(0.001),
-            trace_hash: hash(done.trace_hash),
-            failed: &done.failed,
-            failed_file: file.map(|file| file.display().to_string()),
-            never_reached: &done.never_reached,
-            reached: &done.reached,
-        },
-    )
+impl Told<'_> {
+    fn text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { args, scenario, seeds, done, seconds } = self;
+        let verdict = if done.passed() { "PASS" } else { "FAIL" };
+        let (from, to) = (seeds.start(), seeds.end());
+        writeln!(
+            out,
+            "{verdict}  {} of {} ({from}..{to}), store {}: {} failed",
+            some(done.seeds, "seed"),
+            cell(&scenario.name),
+            super::store_word(args.store),
+            done.failed.len()
+        )?;
+        writeln!(
+            out,
+            "      {}, {}, {} in {seconds:.1} s: {:.0} seeds a second",
+            some(done.events, "event"),
+            some(done.deliveries, "request"),
+            some(done.faults, "fault"),
+            done.seeds as f64 / seconds.max(0.001)
+        )?;
+        writeln!(out, "      trace {}, the same for the same seeds\n", hash(done.trace_hash))?;
+        let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (name, count) in &done.reached.0 {
+            let (group, rest) = name.split_once(' ').unwrap_or(("also", name));
+            groups.entry(group).or_default().push(format!("{rest} {}", grouped(*count)));
+        }
+        let reached: Vec<(&str, String)> = groups.into_iter().map(|(group, all)| (group, all.join(", "))).collect();
+        output::fields(out, &reached)?;
+        if !done.never_reached.is_empty() {
+            writeln!(out, "\nnever reached, so the whole means nothing: {}", done.never_reached.join(", "))?;
+        }
+        for one in done.failed.iter().take(SHOWN_MAX) {
+            let first = one.violations.first();
+            let what = first.map_or_else(String::new, |one| format!("{}: {}", one.invariant, cell_long(&one.what)));
+            writeln!(
+                out,
+                "{}seed {} failed: {what}",
+                if one.seed == done.failed[0].seed { "\n" } else { "" },
+                one.seed
+            )?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, out: &mut impl Write, file: Option<&Path>, smallest: Option<&Smallest>) -> io::Result<()> {
+        let Self { args, scenario, seeds, done, seconds } = self;
+        output::json(
+            out,
+            &ManyJson {
+                verdict: if done.passed() { "pass" } else { "fail" },
+                scenario: &scenario.name,
+                store: super::store_word(args.store),
+                seeds: done.seeds,
+                from: *seeds.start(),
+                to: *seeds.end(),
+                events: done.events,
+                requests: done.deliveries,
+                faults: done.faults,
+                seconds: *seconds,
+                seeds_per_second: done.seeds as f64 / seconds.max(0.001),
+                trace_hash: hash(done.trace_hash),
+                failed: &done.failed,
+                failed_file: file.map(|file| file.display().to_string()),
+                smallest,
+                never_reached: &done.never_reached,
+                reached: &done.reached,
+            },
+        )
+    }
 }

@@ -83,7 +83,8 @@ fn one(
     let run = play(plan, backend, &RunOptions { trace: args.trace, timelines: true });
     draw(args, scenario, plan, &run)?;
     let compared = if args.compare.is_empty() { Vec::new() } else { compare(plan, &args.compare, backend) };
-    let smallest = if run.violations.is_empty() { None } else { Some(Smallest::of(plan, &run, backend)) };
+    let smallest =
+        if run.violations.is_empty() { None } else { Some(Smallest::of(plan, &run.violations, backend, args.store)) };
     if let (Some(smallest), Some(file)) = (&smallest, &args.out) {
         let text = serde_json::to_vec_pretty(&smallest.plan).map_err(io::Error::other)?;
         write_file("--out", file, &text)?;

@@ -9,7 +9,6 @@ pub(crate) mod order;
 pub(crate) mod races;
 pub(crate) mod reading;
 pub(crate) mod refetch;
-pub(crate) mod rivals;
 pub(crate) mod sequence;
 pub(crate) mod transition;
 pub(crate) mod upkeep;
