@@ -11,14 +11,16 @@ use uuid::Uuid;
 
 use super::backend::hold_time;
 use super::ledger::{Known, word};
-use super::model::{Expected, Finding, expected, taken, wrong_verdicts};
+use super::model::{Expected, Finding, Role, expected, expected_along, roles, taken, wrong_verdicts};
 use super::node::Node;
 use super::outcome::Violation;
 use super::play::{Life, Play};
 use super::policy::PolicyChoice;
 use super::prepared::Prepared;
 use super::senders::Stand;
-use crate::ports::{Counts, EventFilter, EventRow, Outcome, Reader, ResourceFilter, ResourceRow, StoreError};
+use crate::ports::{
+    Counts, EventFilter, EventRow, HeldFilter, Outcome, Reader, ResourceFilter, ResourceRow, StoreError,
+};
 use crate::rules::event::{EventId, Verdict};
 
 /// Rows of one page.
@@ -34,6 +36,14 @@ pub(super) struct Stored {
     pub(super) events: Vec<EventRow>,
     pub(super) resources: Vec<ResourceRow>,
     pub(super) counts: Counts,
+    /// Held events that wait for a person.
+    pub(super) parked: i64,
+}
+
+/// Held events that wait for a person, as far as one page shows them.
+pub(super) async fn parked(reader: &dyn Reader) -> Result<i64, StoreError> {
+    let held = reader.held(&HeldFilter::default(), None, PAGE).await?;
+    Ok(held.rows.iter().filter(|row| row.parked).count() as i64)
 }
 
 /// Asks everything that is asked at the end; what is stored comes back.
@@ -80,7 +90,9 @@ async fn at_rest(play: &Play<'_>, node: &Node) {
 }
 
 async fn read(reader: &dyn Reader) -> Result<Stored, StoreError> {
-    let mut stored = Stored { counts: reader.counts().await?, ..Stored::default() };
+    let counts = reader.counts().await?;
+    let parked = if counts.held > 0 { parked(reader).await? } else { 0 };
+    let mut stored = Stored { counts, parked, ..Stored::default() };
     let mut after: Option<Uuid> = None;
     loop {
         let page = reader.events(&EventFilter::default(), after, PAGE).await?;
@@ -198,7 +210,7 @@ impl Judge<'_> {
             );
             self.say(known, "I16", None, None, what);
         }
-        if self.stored.counts.held > 0 {
+        if self.stored.counts.held > self.stored.parked {
             let what = format!("{} events are held when everything is settled", self.stored.counts.held);
             self.say(known, "I6", None, None, what);
         }
@@ -225,20 +237,26 @@ impl Judge<'_> {
             .filter_map(|row| self.prepared.resource(row.hash).map(|resource| (resource, row)))
             .collect();
         let events: HashMap<EventId, &EventRow> = self.stored.events.iter().map(|row| (row.id, row)).collect();
-        let policies = policies(self.prepared);
+        let roles = roles(self.prepared);
         let mut found: Vec<(u32, Finding)> = Vec::new();
         for (resource, taken) in (0..).zip(taken(self.prepared, known, &events)) {
             if taken.is_empty() {
                 continue;
             }
-            let policy = policies[resource as usize];
-            let order = self.prepared.order(policy);
-            let strict =
-                !matches!(self.prepared.plan.policies[policy as usize], PolicyChoice::Transition { strict: false, .. });
-            found.extend(wrong_verdicts(order, strict, &taken).into_iter().map(|finding| (resource, finding)));
-            let must = expected(order, &taken, self.prepared);
-            let state =
-                rows.get(&resource).map_or_else(|| Some("has no row".to_owned()), |row| self.wrong_state(row, &must));
+            let must = match roles[resource as usize] {
+                Role::Mixed => continue,
+                Role::Along => expected_along(&taken),
+                Role::First(policy) => {
+                    let order = self.prepared.order(policy);
+                    let choice = &self.prepared.plan.policies[policy as usize];
+                    let strict = !matches!(choice, PolicyChoice::Transition { strict: false, .. });
+                    let wrong = wrong_verdicts(order, strict, &taken);
+                    found.extend(wrong.into_iter().map(|finding| (resource, finding)));
+                    expected(order, &taken, self.prepared)
+                }
+            };
+            let row = rows.get(&resource);
+            let state = row.map_or_else(|| Some("has no row".to_owned()), |row| self.wrong_state(row, &must));
             found.extend(state.map(|what| (resource, ("I17", None, what))));
         }
         for (resource, (invariant, event, what)) in found {
@@ -273,7 +291,7 @@ impl Judge<'_> {
                 return Some(format!("has the members {stored:?}, and must have {members:?}"));
             }
         }
-        (row.held != 0).then(|| format!("says that {} of its events are held", row.held))
+        (row.held != 0 && self.stored.parked == 0).then(|| format!("says that {} of its events are held", row.held))
     }
 }
 
@@ -281,18 +299,10 @@ impl Judge<'_> {
 fn agrees(outcome: &Outcome, verdict: Verdict) -> bool {
     match outcome {
         Outcome::Repeat { .. } => verdict == Verdict::Duplicate,
-        Outcome::Held => matches!(verdict, Verdict::Applied | Verdict::Stale | Verdict::Expired),
+        // whether something may still be held is asked on its own: parked ones wait for a person
+        Outcome::Held => {
+            matches!(verdict, Verdict::Applied | Verdict::Stale | Verdict::Expired | Verdict::Held)
+        }
         _ => word(outcome).starts_with(verdict.word()),
     }
-}
-
-/// The policy of each resource: that of the first event it is first of.
-pub(super) fn policies(prepared: &Prepared) -> Vec<u32> {
-    let mut policies = vec![None; prepared.plan.resources.len()];
-    for event in &prepared.plan.events {
-        if let Some(guard) = event.guards.first() {
-            policies[guard.resource as usize].get_or_insert(event.policy);
-        }
-    }
-    policies.into_iter().map(|policy| policy.unwrap_or(0)).collect()
 }

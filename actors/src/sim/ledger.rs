@@ -77,7 +77,8 @@ pub(super) struct Known {
     by_key: HashMap<KeyHash, u32>,
     /// Which event claimed an effect key.
     pub(super) effects: HashMap<KeyHash, EventId>,
-    versions: HashMap<ResourceHash, Vec<u8>>,
+    /// Epoch and version of each resource, as last seen.
+    versions: HashMap<ResourceHash, (i64, Vec<u8>)>,
     /// States that the engine fetched by itself.
     pub(super) fetched: Vec<Fetched>,
     /// Resources of which something is held.
@@ -202,13 +203,14 @@ impl Ledger {
         } else {
             known.holding.remove(&row.hash);
         }
+        let now = (row.epoch, bytes.to_vec());
         let before = known.versions.entry(row.hash).or_default();
-        if bytes < before.as_slice() {
+        if now < *before {
             let what = format!("the stored version of {}/{} went back to {:?}", row.kind, row.id, row.version);
             let resource = self.prepared.resource(row.hash);
             known.push(Violation { invariant: "I5".to_owned(), what, at_ms, event: None, resource });
-        } else if bytes > before.as_slice() {
-            *before = bytes.to_vec();
+        } else {
+            *before = now;
         }
     }
 
@@ -350,6 +352,10 @@ impl Known {
             _ => claim.first,
         };
         let is_first = first == id;
+        if is_first && !word(&claim.outcome).starts_with(receipt.verdict.word()) {
+            let what = format!("{} was answered {} and is {}", sent.key.text, receipt.verdict, word(&claim.outcome));
+            self.violate("I16", at_ms, what, Some(event));
+        }
         if is_first == (receipt.verdict == Verdict::Duplicate) {
             let what = format!("{} was answered {}, but the first is {first}", sent.key.text, receipt.verdict);
             self.violate("I7", at_ms, what, Some(event));

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::clock::EPOCH_MS;
 use super::ledger::{Fetched, Known};
+use super::plan::PlannedEvent;
+use super::policy::PolicyChoice;
 use super::prepared::Prepared;
 use crate::ports::{EventRow, Outcome};
 use crate::rules::event::{EventId, Verdict};
@@ -72,13 +74,14 @@ pub(super) fn taken<'a>(
         let row = rows.get(&claim.first);
         let settled_ms = row.and_then(|row| row.settled_at_ms).map(|at_ms| (at_ms - EPOCH_MS).max(0).cast_unsigned());
         let order = prepared.order(planned.policy);
+        let policy = &prepared.plan.policies[planned.policy as usize];
         let guards = planned.guards.iter().zip(&prepared.template(claim.event).guards).enumerate();
         for (number, (guard, real)) in guards {
             taken[guard.resource as usize].push(Taken {
                 event: Some(claim.event),
                 id: claim.first,
                 version: real.version.as_ref().map(Version::bytes),
-                place: place(order, planned, real.version.as_ref()),
+                place: place(policy, order, planned, real.version.as_ref()),
                 first: number == 0,
                 // what only comes along lives on
                 deletes: planned.deletes && number == 0,
@@ -115,26 +118,62 @@ fn of_fetched(fetched: &Fetched) -> Taken<'_> {
     }
 }
 
-/// Its place in a row without gaps.
-fn place(order: &Order, planned: &super::plan::PlannedEvent, version: Option<&Version>) -> Option<u64> {
-    match &order.policy {
-        Policy::Transition { .. } => Some(planned.truth),
+/// Its place in a row without gaps: the number of a sequence, or that of a step where steps come one by one.
+fn place(policy: &PolicyChoice, order: &Order, planned: &PlannedEvent, version: Option<&Version>) -> Option<u64> {
+    match (policy, &order.policy) {
+        (PolicyChoice::Transition { steps, .. }, _) => {
+            let step = steps.iter().position(|step| Some(step) == planned.step.as_ref())?;
+            Some(step as u64 + 1)
+        }
+        (_, Policy::Transition { .. }) => None,
         _ => version?.number()?.try_into().ok(),
     }
 }
 
-/// Everything that is wrong with the verdicts of a resource.
-pub(super) fn wrong_verdicts(order: &Order, strict: bool, taken: &[Taken<'_>]) -> Vec<Finding> {
-    if !taken.iter().any(|one| one.first) {
-        return Vec::new();
+/// What may be said of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Its events are all of this policy, and it is the first resource of each.
+    First(u32),
+    /// It only comes along with events of other resources.
+    Along,
+    /// Some of both, or of several policies, or of a counter that may start again: nothing but I5.
+    Mixed,
+}
+
+/// What may be said of each resource.
+pub(super) fn roles(prepared: &Prepared) -> Vec<Role> {
+    let mut roles: Vec<Option<Role>> = vec![None; prepared.plan.resources.len()];
+    for event in &prepared.plan.events {
+        for (number, guard) in event.guards.iter().enumerate() {
+            let counts_anew = prepared.order(event.policy).epoch_on.is_some();
+            let role = match number {
+                _ if counts_anew => Role::Mixed,
+                0 => Role::First(event.policy),
+                _ => Role::Along,
+            };
+            let known = roles[guard.resource as usize].get_or_insert(role);
+            if *known != role {
+                *known = Role::Mixed;
+            }
+        }
     }
+    roles.into_iter().map(|role| role.unwrap_or(Role::Mixed)).collect()
+}
+
+/// Everything that is wrong with the verdicts of a resource whose events are all of one policy.
+pub(super) fn wrong_verdicts(order: &Order, strict: bool, taken: &[Taken<'_>]) -> Vec<Finding> {
     match (&order.policy, order.merge) {
         (Policy::Newest { .. }, Merge::Replace) => guarded(taken),
+        (Policy::Newest { .. }, Merge::Fields) => Vec::new(),
+        (Policy::Arrival, _) => {
+            let refused = taken.iter().filter(|one| one.verdict != Verdict::Applied);
+            refused.map(|one| ("I17", one.event, format!("its event is {}", one.verdict))).collect()
+        }
         (Policy::Sequence { start, wait }, _) => waiting::in_row(*wait, (*start).cast_unsigned(), true, taken),
         (Policy::Transition { wait, .. }, _) => waiting::in_row(*wait, 1, strict, taken),
         (Policy::Window { window_ms, .. }, _) => waiting::in_window(window_ms.cast_unsigned(), taken),
         (Policy::Refetch, _) => waiting::signals(taken),
-        _ => Vec::new(),
     }
 }
 
@@ -157,28 +196,38 @@ fn guarded(taken: &[Taken<'_>]) -> Vec<Finding> {
     found
 }
 
-/// What must be stored in the end.
+/// What must be stored in the end of a resource whose events are all of one policy.
 pub(super) fn expected(order: &Order, taken: &[Taken<'_>], bodies: &Prepared) -> Expected {
-    let first_of_all = taken.iter().all(|one| one.first);
-    let holds = first_of_all && !matches!(order.policy, Policy::Newest { .. } | Policy::Arrival);
-    if holds {
-        return after_waiting(order, taken);
-    }
     let newest = taken.iter().filter_map(|one| one.version).max();
     let mut tied = taken.iter().filter(|one| one.version == newest);
-    let state = match (&order.policy, order.tie()) {
-        (Policy::Arrival, _) if first_of_all => last_come(taken),
-        (_, Tie::Keep) => tied.next(),
-        (_, Tie::Apply) => tied.next_back(),
+    let state = match order.policy {
+        Policy::Newest { tie: Tie::Keep } => tied.next(),
+        Policy::Newest { tie: Tie::Apply } => tied.next_back(),
+        Policy::Arrival => last_come(taken),
+        _ => return after_waiting(order, taken),
     };
-    let fields = first_of_all && order.merge == Merge::Fields;
-    let applied = taken.iter().filter(|one| one.verdict == Verdict::Applied).count() as i64;
+    // one without a version applies whenever it comes
+    let some_have_none = taken.iter().any(|one| one.version.is_none());
+    let unsaid = order.merge == Merge::Fields || (some_have_none && order.policy != Policy::Arrival);
     Expected {
         version: newest.map(<[u8]>::to_vec),
-        event: state.map(|one| one.id).filter(|_| !fields),
-        deleted: state.map(|one| one.deletes).filter(|_| !fields),
-        members: fields.then(|| members(taken, bodies)),
-        applied: first_of_all.then_some(applied),
+        event: state.map(|one| one.id).filter(|_| !unsaid),
+        deleted: state.map(|one| one.deletes).filter(|_| !unsaid),
+        members: (order.merge == Merge::Fields).then(|| members(taken, bodies)),
+        applied: Some(taken.iter().filter(|one| one.verdict == Verdict::Applied).count() as i64),
+    }
+}
+
+/// What must be stored in the end of a resource that only comes along: the newest of it.
+pub(super) fn expected_along(taken: &[Taken<'_>]) -> Expected {
+    let newest = taken.iter().filter_map(|one| one.version).max();
+    let mut tied = taken.iter().filter(|one| one.version == newest);
+    let state = tied.next().filter(|_| tied.next().is_none());
+    Expected {
+        version: newest.map(<[u8]>::to_vec),
+        event: state.map(|one| one.id).filter(|_| newest.is_some()),
+        deleted: Some(false),
+        ..Expected::default()
     }
 }
 

@@ -16,6 +16,7 @@ use futures_util::stream::FuturesUnordered;
 use super::backend::{Backend, Opened, Place, hold_time};
 use super::board::Board;
 use super::cache::Shared;
+use super::check::parked;
 use super::clock::{DrivenClock, NodeClock};
 use super::fault::FaultName;
 use super::ledger::Ledger;
@@ -25,7 +26,7 @@ use super::prepared::Prepared;
 use super::senders::{Heard, Senders, Stand};
 use super::store::Ground;
 use super::trace::Happened;
-use crate::ports::StoreError;
+use crate::ports::{Reader, StoreError};
 
 /// How often it is looked whether everything is settled.
 const LOOK_EVERY_MS: u64 = 250;
@@ -372,13 +373,10 @@ impl<'a> Play<'a> {
         let now_ms = self.clock.elapsed_ms();
         let plan = &self.prepared.plan;
         let open = self.senders.open().count();
-        if open == 0 && self.copies == 0 && life.under_way.is_empty() {
-            let counts = hold_time(self.takes_real_time, life.opened.reader.counts()).await;
-            let waiting = counts.map_or(0, |counts| counts.held + counts.fetches);
-            if waiting == 0 {
-                self.ledger.happened(Happened::Quiet);
-                return Some(Ended::Over);
-            }
+        let answered = open == 0 && self.copies == 0 && life.under_way.is_empty();
+        if answered && hold_time(self.takes_real_time, waiting(&*life.opened.reader)).await == 0 {
+            self.ledger.happened(Happened::Quiet);
+            return Some(Ended::Over);
         }
         if now_ms > plan.heal_at_ms + plan.heal_within_ms {
             let first = self.senders.open().next();
@@ -394,6 +392,13 @@ impl<'a> Play<'a> {
         self.at(now_ms + LOOK_EVERY_MS, Step::Look);
         None
     }
+}
+
+/// Held events that wait for time or a provider, and fetches that are to be done.
+async fn waiting(reader: &dyn Reader) -> i64 {
+    let Ok(counts) = reader.counts().await else { return 0 };
+    let parked = if counts.held > 0 { parked(reader).await.unwrap_or(0) } else { 0 };
+    counts.held - parked + counts.fetches
 }
 
 /// The next thing that comes, or nothing until then.

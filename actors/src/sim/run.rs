@@ -89,6 +89,11 @@ fn in_a_life<T>(takes_real_time: bool, life: impl Future<Output = T>) -> T {
 fn told(play: &Play<'_>, stored: &Stored, options: &RunOptions) -> Run {
     let plan = &play.prepared.plan;
     let known = &mut *play.ledger.known();
+    let wanted = plan.messages.iter().any(|message| !message.never && !message.events.is_empty());
+    if wanted && (known.deliveries == 0 || (known.claims.is_empty() && known.violations.is_empty())) {
+        let what = format!("{} requests reached the gate, and nothing was taken", known.deliveries);
+        known.violate("vacuous", play.clock.elapsed_ms(), what, None);
+    }
     let mut counts = RunCounts {
         events: plan.messages.iter().filter(|message| !message.never).map(|message| message.events.len() as u64).sum(),
         deliveries: known.deliveries,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::FaultName;
 use super::policy::PolicyChoice;
+use crate::rules::order::Policy;
 
 /// From `min` to `max`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -319,8 +320,18 @@ impl Scenario {
             faults.push("`order.policies` must name at least one policy".to_owned());
         }
         for policy in &self.order.policies {
-            if let Err(fault) = policy.rule() {
-                faults.push(format!("`order.policies`, {}: {fault}", policy.name()));
+            match policy.rule() {
+                Err(fault) => faults.push(format!("`order.policies`, {}: {fault}", policy.name())),
+                Ok(rule) => {
+                    let window_ms = if let Policy::Window { window_ms, .. } = rule.policy { window_ms } else { 0 };
+                    let wait_ms = rule.wait().map_or(window_ms, |wait| wait.hold_for_ms);
+                    if wait_ms >= self.heal_within_ms.cast_signed() {
+                        faults.push(format!(
+                            "`heal_within_ms` must be longer than anything is held ({wait_ms}), got {}",
+                            self.heal_within_ms
+                        ));
+                    }
+                }
             }
         }
         faults

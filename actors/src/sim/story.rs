@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::check::{Stored, policies};
+use super::check::Stored;
 use super::clock::EPOCH_MS;
 use super::ledger::Known;
 use super::outcome::{Arrival, FetchedState, Timeline};
@@ -47,7 +47,12 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
     let events: HashMap<EventId, &EventRow> = stored.events.iter().map(|row| (row.id, row)).collect();
     let rows: HashMap<_, &ResourceRow> =
         stored.resources.iter().map(|row| (prepared.resource(row.hash), row)).collect();
-    let policies = policies(prepared);
+    let mut policies: HashMap<u32, u32> = HashMap::new();
+    for event in &prepared.plan.events {
+        if let Some(guard) = event.guards.first() {
+            policies.entry(guard.resource).or_insert(event.policy);
+        }
+    }
     let truth = |state: EventId| {
         let fetched = || known.fetched.iter().find(|fetched| fetched.id == state).and_then(|fetched| fetched.number);
         known.event(state).map(|event| prepared.planned(event).truth).or_else(fetched)
@@ -55,7 +60,10 @@ pub(super) fn timelines(prepared: &Prepared, known: &Known, stored: &Stored) -> 
     let timeline = |(index, resource): (u32, &super::plan::PlannedResource)| Timeline {
         resource: index,
         name: format!("{}/{}", resource.kind, resource.id),
-        policy: prepared.plan.policies[policies[index as usize] as usize].name().to_owned(),
+        policy: policies
+            .get(&index)
+            .map_or("along", |policy| prepared.plan.policies[*policy as usize].name())
+            .to_owned(),
         arrivals: Vec::new(),
         fetched: Vec::new(),
         version: rows.get(&Some(index)).and_then(|row| row.version.clone()),
