@@ -132,7 +132,8 @@ impl Judge<'_> {
             let stand = play.senders.stand(index);
             for &event in &message.events {
                 let (planned, template) = (self.prepared.planned(event), self.prepared.template(event));
-                let claimed = known.claim(&template.key.hash).is_some();
+                let kept = known.quarantine.contains_key(&template.digest);
+                let claimed = if planned.unusable { kept } else { known.claim(&template.key.hash).is_some() };
                 match stand {
                     Stand::Settled if !claimed => {
                         let what = format!("{} was answered with 2xx and is not stored", planned.key);
@@ -194,7 +195,15 @@ impl Judge<'_> {
 
     /// The store's own bookkeeping agrees with its rows, and both with what was claimed (I7, I16).
     fn counts(&self, known: &mut Known) {
-        let counted: i64 = self.stored.counts.events.iter().map(|(_, count)| count).sum();
+        let counted = |quarantined: bool| {
+            let counts = self.stored.counts.events.iter();
+            counts.filter(move |(verdict, _)| (*verdict == Verdict::Quarantined) == quarantined).map(|(_, count)| count)
+        };
+        let (counted, quarantined) = (counted(false).sum::<i64>(), counted(true).sum::<i64>());
+        if quarantined != known.quarantine.len() as i64 {
+            let what = format!("{} requests are in quarantine, counted as {quarantined}", known.quarantine.len());
+            self.say(known, "I16", None, None, what);
+        }
         let rows = self.stored.events.len() as i64;
         let effects = self.stored.events.iter().filter(|row| row.verdict != Verdict::Duplicate).count();
         if counted != rows {

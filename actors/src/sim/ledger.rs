@@ -17,7 +17,7 @@ use super::prepared::Prepared;
 use super::trace::{Happened, TraceLine};
 use crate::admission::Refused;
 use crate::ports::{Committed, Outcome, ResourceRow, Waits};
-use crate::rules::event::{Event, EventId, Receipt, Verdict};
+use crate::rules::event::{Event, EventId, Receipt, Unusable, Verdict};
 use crate::rules::key::{BodyDigest, KeyHash, ResourceHash};
 
 /// Violations that are kept; more of them say nothing new.
@@ -79,6 +79,8 @@ pub(super) struct Known {
     pub(super) effects: HashMap<KeyHash, EventId>,
     /// Epoch and version of each resource, as last seen.
     versions: HashMap<ResourceHash, (i64, Vec<u8>)>,
+    /// What is kept in quarantine: the first of the same bytes.
+    pub(super) quarantine: HashMap<BodyDigest, EventId>,
     /// States that the engine fetched by itself.
     pub(super) fetched: Vec<Fetched>,
     /// Resources of which something is held.
@@ -175,6 +177,14 @@ impl Ledger {
         known.note(at_ms, Happened::Committed { node, events });
     }
 
+    /// The store keeps unusable requests.
+    pub(super) fn quarantined(&self, items: &[Unusable], ids: &[EventId]) {
+        let mut known = self.known();
+        for (item, id) in items.iter().zip(ids) {
+            known.quarantine.entry(item.digest).or_insert(*id);
+        }
+    }
+
     /// Waiting ended in the store.
     pub(super) fn waited(&self, node: u32, waits: &Waits) {
         let &Waits { released, stale, expired, .. } = waits;
@@ -221,6 +231,14 @@ impl Ledger {
         let Some(&place) = known.by_id.get(&id) else { return };
         let event = known.attempts[place as usize].event;
         let word = match answer {
+            Ok(receipt) if receipt.verdict == Verdict::Quarantined => {
+                known.reached.see("answered quarantined");
+                if known.quarantine.get(&self.prepared.template(event).digest) != Some(&receipt.id) {
+                    let what = format!("{} was answered as quarantined and is not there", receipt.id);
+                    known.violate("I1", at_ms, what, Some(event));
+                }
+                receipt_word(receipt)
+            }
             Ok(receipt) => {
                 known.acknowledged(at_ms, event, id, receipt, self.prepared.template(event));
                 receipt_word(receipt)

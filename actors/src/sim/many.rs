@@ -110,6 +110,7 @@ fn never_reached(scenario: &Scenario, many: &Many) -> Vec<String> {
         (scenario.sender.duplicates > 0.0, "answered duplicate"),
         (scenario.world.conflicts > 0.0, "answered conflict"),
         (scenario.world.repeats > 0.0, "committed repeat"),
+        (scenario.world.unusable > 0.0, "answered quarantined"),
         (scenario.world.ignored > 0.0, "verdict ignored"),
         (scenario.network.loss > 0.0, "request lost"),
         (scenario.network.cut > 0.0, "answer cut"),

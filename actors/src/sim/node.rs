@@ -21,7 +21,7 @@ use crate::admission::Refused;
 use crate::engine::{Engine, EngineSettings, Ports};
 use crate::ingress::Ingress;
 use crate::ports::Clock;
-use crate::rules::event::{Event, EventId, Receipt};
+use crate::rules::event::{Event, EventId, Receipt, Unusable, Verdict};
 use crate::rules::lookup::LookupMode;
 
 /// Events of one request that go through the engine at once.
@@ -106,21 +106,24 @@ impl Node {
         if copy {
             ground.ledger.see("sent again unasked");
         }
-        let events: Vec<Event> = events
+        let events: Vec<(Event, bool)> = events
             .iter()
             .map(|&index| {
                 let id = self.clock.event_id();
                 ground.ledger.arrived(index, id, ground.node);
-                prepared.deliver(index, id, self.clock.now_ms())
+                (prepared.deliver(index, id, self.clock.now_ms()), prepared.planned(index).unusable)
             })
             .collect();
         let at_once = prepared.plan.gate.tight.map_or(AT_ONCE, |tight| AT_ONCE.min(tight as usize));
         async move {
-            let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+            let ids: Vec<_> = events.iter().map(|(event, _)| event.id).collect();
             let mut answers = Vec::with_capacity(ids.len());
             let mut events = events.into_iter();
             while answers.len() < ids.len() {
-                answers.extend(join_all(events.by_ref().take(at_once).map(|event| take(&ingress, event))).await);
+                answers.extend(
+                    join_all(events.by_ref().take(at_once).map(|(event, unusable)| take(&ingress, event, unusable)))
+                        .await,
+                );
             }
             ground.lives().await;
             ids.into_iter().zip(answers).collect()
@@ -128,9 +131,24 @@ impl Node {
     }
 }
 
-async fn take(ingress: &Ingress, event: Event) -> Result<Receipt, Refused> {
+async fn take(ingress: &Ingress, event: Event, unusable: bool) -> Result<Receipt, Refused> {
     let permit = ingress.reserve(event.body.len())?;
-    ingress.take(event, permit).await
+    if !unusable {
+        return ingress.take(event, permit).await;
+    }
+    let item = Unusable {
+        id: event.id,
+        received_at_ms: event.received_at_ms,
+        source: event.source,
+        tenant: event.tenant,
+        code: "key-blank",
+        reason: "the key is blank".to_owned(),
+        digest: event.digest,
+        headers: event.headers,
+        body: event.body,
+    };
+    let id = ingress.quarantine(item, permit).await?;
+    Ok(Receipt { verdict: Verdict::Quarantined, id, tie: false, conflict: false })
 }
 
 /// What a request was answered, event by event.

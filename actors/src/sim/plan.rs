@@ -94,6 +94,9 @@ pub struct PlannedEvent {
     /// The store refuses it, whatever is tried.
     #[serde(default, skip_serializing_if = "is_false")]
     pub poison: bool,
+    /// It is authentic and of no use: it goes to quarantine.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unusable: bool,
     /// Its raw bytes.
     #[serde(with = "body")]
     pub body: Bytes,

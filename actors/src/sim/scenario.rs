@@ -73,6 +73,8 @@ pub struct World {
     pub deletes: f64,
     /// Share of events nobody asked for: recorded as `ignored`.
     pub ignored: f64,
+    /// Share of requests that are authentic and of no use: they go to quarantine.
+    pub unusable: f64,
     /// Share of events that are sent a second time under the same key with other bytes.
     pub conflicts: f64,
     /// Share of events that are sent a second time under another key, with the same effect key.
@@ -199,6 +201,7 @@ impl Default for World {
             also: 0.05,
             deletes: 0.03,
             ignored: 0.02,
+            unusable: 0.01,
             conflicts: 0.02,
             repeats: 0.0,
             poison: 0.005,
@@ -284,6 +287,7 @@ impl Scenario {
             ("world.also", self.world.also),
             ("world.deletes", self.world.deletes),
             ("world.ignored", self.world.ignored),
+            ("world.unusable", self.world.unusable),
             ("world.conflicts", self.world.conflicts),
             ("world.repeats", self.world.repeats),
             ("world.poison", self.world.poison),

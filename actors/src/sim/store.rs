@@ -244,7 +244,18 @@ impl Session for SimSession {
     }
 
     async fn quarantine(&mut self, items: &[Unusable]) -> Result<Vec<EventId>, StoreError> {
-        self.ground.reach().await?;
-        hold_time(self.takes_real_time, self.session.quarantine(items)).await
+        let ground = &self.ground;
+        ground.reach().await?;
+        ground.panic_if(FaultName::PanicBefore);
+        if ground.strikes(FaultName::CommitFails).is_some() {
+            return Err(StoreError::Unavailable("as planned".to_owned()));
+        }
+        let ids = hold_time(self.takes_real_time, self.session.quarantine(items)).await?;
+        ground.ledger.quarantined(items, &ids);
+        ground.lives().await;
+        if ground.strikes(FaultName::AnswerLost).is_some() {
+            return Err(StoreError::Unknown("the connection broke, as planned".to_owned()));
+        }
+        Ok(ids)
     }
 }

@@ -39,7 +39,8 @@ fn a_failing_stream_is_shrunk_to_what_it_takes() {
         (BadEngine::UnknownAnswered, 1, 1),
         // one event sent twice, or two under one key
         (BadEngine::NoUniqueKey, 2, 0),
-        (BadEngine::MarkBeforeCommit, 1, 1),
+        // one more, whose commit tells the engine which history it is in
+        (BadEngine::MarkBeforeCommit, 2, 1),
     ];
     for (bad, events, faults) in least {
         let fails_as = |plan: &Plan| {

@@ -88,6 +88,7 @@ fn of_event(event: &Event, at_ms: u64, guards: Vec<PlannedGuard>, policy: u32, t
         deletes: event.deletes,
         ignored: matches!(event.intent, Intent::Ignore(_)),
         poison: false,
+        unusable: false,
         digest: (BodyDigest::of(&event.body) != event.digest).then(|| event.digest.to_string()),
         body: event.body.clone(),
     }

@@ -94,6 +94,10 @@ impl<'a> Making<'a> {
             let event = self.bare(format!("e{number}"), at_ms, "note", 0);
             return self.keep(event, None);
         }
+        if self.chance.hits(world.unusable) {
+            let event = PlannedEvent { unusable: true, ..self.bare(format!("u{number}"), at_ms, "", 0) };
+            return self.keep(event, None);
+        }
         let mut place = self.chance.below(self.growing.len() as u64) as usize;
         if self.steps_of(place).is_some_and(|steps| self.growing[place].step >= steps) {
             // its states are all done: another one begins
@@ -133,6 +137,7 @@ impl<'a> Making<'a> {
             deletes: false,
             ignored: false,
             poison: false,
+            unusable: false,
             digest: None,
         }
     }
