@@ -15,9 +15,11 @@ mod cases;
 mod clock;
 mod database;
 mod events;
+mod lockstep;
 mod model;
 mod policies;
 mod postgres_itself;
+mod postgres_ways;
 mod world;
 
 /// Makes a test of each named case for one backend.
@@ -138,6 +140,11 @@ macro_rules! every_case {
                 a_held_event_outlives_the_retention,
                 what_waits_is_listed_in_pages_and_by_source,
                 many_resources_wait_in_one_batch_and_settle_in_one_transaction,
+            }
+            rivals {
+                a_hold_may_run_out_while_its_gap_closes,
+                one_happening_under_two_ids_on_two_sessions_takes_effect_once,
+                a_signal_may_come_while_the_fetch_is_claimed_and_answered,
             }
             agreement {
                 random_batches_agree_with_the_rules,

@@ -8,6 +8,7 @@
 mod connection;
 mod report;
 mod requests;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ use rustix::event::{Timespec, epoll};
 use connection::{Answer, Connection, Progress, Verdict};
 pub(crate) use report::Report;
 use requests::{Chance, Template};
+pub(crate) use stream::FIRST_CONTIGUOUS;
+use stream::Stream;
 
 /// How long answers may still come after the measured time.
 const LINGER: Duration = Duration::from_secs(5);
@@ -60,6 +63,12 @@ pub(crate) struct Settings {
     /// Takes the resources one after the other instead of by chance.
     #[arg(long)]
     walk: bool,
+    /// Counts the versions of each resource from 1000000000000001, without gaps.
+    #[arg(long)]
+    contiguous: bool,
+    /// Share of events that come out of their order; of contiguous versions.
+    #[arg(long, default_value_t = 0.0, requires = "contiguous")]
+    swapped: f64,
     /// Share of events that repeat one of the last 64 of their connection.
     #[arg(long, default_value_t = 0.1)]
     duplicates: f64,
@@ -86,8 +95,7 @@ struct Loader<'a> {
     flights: Vec<Flight>,
     idle: Vec<usize>,
     epoll: rustix::fd::OwnedFd,
-    version: u64,
-    resource: u64,
+    stream: Stream,
     issued: u64,
     /// Latencies count when the event was sent or due at or after this time.
     measure_from: Instant,
@@ -137,9 +145,7 @@ impl<'a> Loader<'a> {
         Ok(Self {
             chance: Chance::new(settings.seed.unwrap_or(micros)),
             idle: (0..settings.connections).rev().collect(),
-            // Grows from run to run, so that a later run on the same tables is newer.
-            version: micros,
-            resource: 0,
+            stream: Stream::new(settings, micros),
             issued: 0,
             measure_from,
             measure_to: measure_from + Duration::from_secs_f64(settings.seconds),
@@ -229,16 +235,9 @@ impl<'a> Loader<'a> {
             self.report.repeated += u64::from(since >= self.measure_from);
             self.chance.below(recent) as usize
         } else {
-            let resource = if self.settings.walk {
-                self.resource += 1;
-                (self.resource - 1) % self.settings.resources
-            } else {
-                self.chance.below(self.settings.resources)
-            };
-            self.version += 1;
+            let (resource, version) = self.stream.next(&mut self.chance);
             let (slot, bytes) = flight.connection.next_slot();
-            let resource = self.settings.first_resource + resource;
-            self.template.write(bytes, &mut self.chance, resource, self.version);
+            self.template.write(bytes, &mut self.chance, resource, version);
             slot
         };
         flight.since = Some(since);

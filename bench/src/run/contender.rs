@@ -61,6 +61,9 @@ impl Contender {
     }
 }
 
+/// The policy of all measurements but those that compare policies.
+pub(super) const NEWEST: &str = r#"{ policy = "newest" }"#;
+
 /// Where the programs are and where files may go.
 pub(super) struct Programs {
     pub(super) by_hand: PathBuf,
@@ -76,10 +79,12 @@ pub(super) struct Running {
 }
 
 impl Programs {
-    /// Starts a contender on the database `name`; `preload` slows its own disk (for SQLite).
+    /// Starts a contender on the database `name`, with a policy of order where it has one; `preload` slows its own disk
+    /// (for SQLite).
     pub(super) fn start(
         &self,
         contender: Contender,
+        order: &str,
         database: &Database,
         name: &str,
         preload: Option<&Path>,
@@ -99,7 +104,7 @@ impl Programs {
             }
             None => {
                 let config = files.join("config.toml");
-                let text = self.tidegate_config(contender, &database.url(name), address, &files)?;
+                let text = self.tidegate_config(contender, order, &database.url(name), address, &files)?;
                 fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
                 let mut command = Command::new(&self.tidegate);
                 command.arg("--config").arg(&config).arg("serve").env("TIDEGATE_BENCH_SECRET", SECRET);
@@ -127,6 +132,7 @@ impl Programs {
     fn tidegate_config(
         &self,
         contender: Contender,
+        order: &str,
         database: &str,
         address: SocketAddr,
         files: &Path,
@@ -152,7 +158,7 @@ key = ["body:/id"]
 type = "body:/type"
 resource = {{ type = "body:/data/object/object", id = "body:/data/object/id" }}
 version = [{{ from = "body:/sequence", as = "integer" }}]
-order = {{ policy = "newest" }}
+order = {order}
 "#
         ))
     }

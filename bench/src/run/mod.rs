@@ -8,6 +8,7 @@ mod cell;
 mod contender;
 mod database;
 mod memory;
+mod policies;
 mod processes;
 mod sections;
 mod summary;
@@ -71,8 +72,8 @@ pub(crate) struct Settings {
     /// Connections of the closed loops; the open loops use the most.
     #[arg(long, default_value = "64,256", value_delimiter = ',')]
     connections: Vec<usize>,
-    /// Sections: closed, lone, open, keys, slow, memory.
-    #[arg(long, default_value = "closed,lone,open,keys,slow,memory", value_delimiter = ',')]
+    /// Sections: closed, policies, lone, open, keys, slow, memory.
+    #[arg(long, default_value = "closed,policies,lone,open,keys,slow,memory", value_delimiter = ',')]
     only: Vec<String>,
     /// Keys taken before the second run.
     #[arg(long, default_value_t = 10_000_000)]
@@ -110,12 +111,12 @@ pub(crate) fn run(settings: &Settings) -> Result<(), String> {
         Database::new(&settings.psql, &settings.postgres, settings.postgres_pid),
     );
     let mut text = head(settings, bench.database())?;
-    for section in ["closed", "lone", "open", "keys", "slow", "memory"] {
+    for section in ["closed", "policies", "lone", "open", "keys", "slow", "memory"] {
         if settings.only.iter().any(|only| only == section) {
             text += &bench.section(section)?;
         }
     }
-    text += &targets::table(bench.cells(), bench.notes());
+    text += &targets::table(bench.cells(), bench.notes(), &settings.connections);
     println!("{text}");
     if let Some(path) = &settings.json {
         let json = serde_json::to_string_pretty(bench.cells()).map_err(|error| error.to_string())?;

@@ -1,15 +1,16 @@
 //! The parts of the benchmark, each a few blocks of cells over interleaved rounds.
 //!
-//! closed: every connection always has one event under way. lone: one connection, the cost of an idle system. open:
+//! closed: every connection always has one event under way. policies: what each policy of order costs. lone: one connection, the cost of an idle system. open:
 //! constant arrivals. keys: the same with many keys taken before. slow: a millisecond more for every fsync.
 
 use std::path::Path;
 
 use super::Settings;
 use super::cell::{Beside, Cell, Load, measure};
-use super::contender::{Contender, Programs};
+use super::contender::{Contender, NEWEST, Programs};
 use super::database::Database;
 use super::memory;
+use super::policies::{self, Policy};
 use super::summary::{summary, table, thousands};
 
 /// Offered rate of the first open loop.
@@ -35,6 +36,7 @@ struct Place<'a> {
     /// Fresh tables; else what an earlier cell left.
     fresh: bool,
     preload: Option<&'a Path>,
+    order: &'a str,
 }
 
 impl<'a> Bench<'a> {
@@ -62,6 +64,7 @@ impl<'a> Bench<'a> {
     pub(super) fn section(&mut self, name: &str) -> Result<String, String> {
         match name {
             "closed" => self.closed(),
+            "policies" => self.policies(),
             "lone" => self.lone(),
             "open" => self.open(),
             "keys" => self.keys(),
@@ -72,7 +75,7 @@ impl<'a> Bench<'a> {
 
     fn closed(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
         for round in 1..=self.settings.rounds {
             for &connections in &self.settings.connections {
                 for contender in self.contenders.clone() {
@@ -86,9 +89,24 @@ impl<'a> Bench<'a> {
         }))
     }
 
+    fn policies(&mut self) -> Result<String, String> {
+        let database = self.database.clone();
+        for round in 1..=self.settings.rounds {
+            for &connections in &self.settings.connections {
+                for policy in Policy::ALL {
+                    let order = policy.order();
+                    let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: &order };
+                    let load = Load { more: policy.load(), ..self.load(connections, None) };
+                    self.cell(&policy.block(connections), Contender::Postgres, round, place, &load)?;
+                }
+            }
+        }
+        Ok(policies::tables(&self.cells, &self.settings.connections))
+    }
+
     fn lone(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
         for round in 1..=self.settings.rounds {
             for contender in self.contenders.clone() {
                 let mut load = self.load(1, None);
@@ -102,7 +120,7 @@ impl<'a> Bench<'a> {
 
     fn open(&mut self) -> Result<String, String> {
         let database = self.database.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: None };
+        let place = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
         let connections = self.most_connections();
         for round in 1..=self.settings.rounds {
             for contender in self.contenders.clone() {
@@ -137,7 +155,7 @@ impl<'a> Bench<'a> {
         for round in 1..=self.settings.rounds {
             for &contender in &contenders {
                 let load = self.load(connections, None);
-                let empty = Place { database: &database, name: "bench", fresh: true, preload: None };
+                let empty = Place { database: &database, name: "bench", fresh: true, preload: None, order: NEWEST };
                 self.cell("keys empty", contender, round, empty, &load)?;
                 let name = fill_name(contender);
                 let filled = Place { name: &name, fresh: false, ..empty };
@@ -167,7 +185,7 @@ impl<'a> Bench<'a> {
     fn fill(&self, contender: Contender, name: &str) -> Result<(), String> {
         progress(&format!("filling ({}) with {} keys", contender.letter(), self.settings.keys));
         self.database.fresh(name)?;
-        self.programs.start(contender, &self.database, name, None)?.stop()?;
+        self.programs.start(contender, NEWEST, &self.database, name, None)?.stop()?;
         let mut left = self.settings.keys;
         let mut piece = 0;
         while left > 0 {
@@ -201,7 +219,8 @@ impl<'a> Bench<'a> {
         };
         let database = Database::new(&self.settings.psql, url, pid);
         let preload = self.settings.slow_preload.clone();
-        let place = Place { database: &database, name: "bench", fresh: true, preload: preload.as_deref() };
+        let place =
+            Place { database: &database, name: "bench", fresh: true, preload: preload.as_deref(), order: NEWEST };
         for round in 1..=self.settings.rounds {
             for &connections in &self.settings.connections {
                 for contender in self.contenders.clone() {
@@ -226,7 +245,7 @@ impl<'a> Bench<'a> {
             if self.contenders.contains(&contender) {
                 progress(&format!("memory of ({})", contender.letter()));
                 self.database.fresh("bench")?;
-                let running = self.programs.start(contender, &self.database, "bench", None)?;
+                let running = self.programs.start(contender, NEWEST, &self.database, "bench", None)?;
                 let note = memory::watch(contender, &running, self.most_connections())?;
                 running.stop()?;
                 text += &note.text();
@@ -248,7 +267,7 @@ impl<'a> Bench<'a> {
         if place.fresh && contender.uses_postgres() {
             place.database.fresh(place.name)?;
         }
-        let running = self.programs.start(contender, place.database, place.name, place.preload)?;
+        let running = self.programs.start(contender, place.order, place.database, place.name, place.preload)?;
         place.database.checkpoint()?;
         let beside = Beside {
             database: contender.uses_postgres().then_some(place.database.pid),

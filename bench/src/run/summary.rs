@@ -20,11 +20,18 @@ pub(super) struct Summary {
     offered: Option<f64>,
 }
 
+impl Summary {
+    /// Of the loader, the server, the database and Redis.
+    pub(super) fn cores(&self) -> [f64; 4] {
+        self.cores
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct Spread {
     pub(super) median: f64,
-    least: f64,
-    most: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
 }
 
 impl Spread {

@@ -5,7 +5,12 @@
 use super::cell::Cell;
 use super::contender::Contender;
 use super::memory::Note;
+use super::policies::{self, Policy};
 use super::summary::{Summary, summary};
+
+fn rate(summary: &Summary) -> f64 {
+    summary.rate.median
+}
 
 struct Row {
     what: String,
@@ -15,14 +20,13 @@ struct Row {
     holds: bool,
 }
 
-pub(super) fn table(cells: &[Cell], notes: &[Note]) -> String {
+pub(super) fn table(cells: &[Cell], notes: &[Note], connections: &[usize]) -> String {
     let mut rows = Vec::new();
     for (connections, by_a, by_b, bound, lite) in [
         (64, (5.0, 6.5), (3.2, 4.0), (0.27, 0.34), (2.0, 3.0)),
         (256, (7.0, 9.0), (3.5, 5.0), (0.27, 0.34), (2.5, 3.0)),
     ] {
         let of = |contender| summary(cells, &format!("closed {connections}"), contender);
-        let rate = |summary: &Summary| summary.rate.median;
         let pairs = [
             (Contender::Postgres, Contender::Transaction, by_a),
             (Contender::Postgres, Contender::Function, by_b),
@@ -52,6 +56,15 @@ pub(super) fn table(cells: &[Cell], notes: &[Note]) -> String {
     let keys = |block| summary(cells, block, Contender::Postgres).map(|summary| summary.rate.median);
     if let (Some(empty), Some(filled)) = (keys("keys empty"), keys("keys filled")) {
         rows.push(at_least("(d) with the key tables filled, against empty".into(), filled / empty, 0.85, 0.95));
+    }
+    for &connections in connections {
+        let Some(base) = policies::of(cells, policies::BASE, connections) else { continue };
+        for policy in Policy::ALL.into_iter().filter(|policy| policy.has_target()) {
+            if let Some(mine) = policies::of(cells, policy, connections) {
+                let what = format!("{} against `arrival`, {connections} connections", policy.title());
+                rows.push(at_least(what, rate(&mine) / rate(&base), 0.95, 1.0));
+            }
+        }
     }
     for note in notes {
         let megabytes = note.live_mb - note.idle_mb;

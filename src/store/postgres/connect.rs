@@ -128,7 +128,9 @@ impl Connector {
                 let limit = limit.clone();
                 Box::pin(async move {
                     connection.execute(WRITER_SETTINGS).await?;
-                    connection.execute("SET application_name = 'tidegate waits'").await?;
+                    connection
+                        .execute("SET application_name = 'tidegate waits'; SET client_min_messages = error")
+                        .await?;
                     connection.execute(AssertSqlSafe(limit)).await.map(|_| ())
                 })
             })

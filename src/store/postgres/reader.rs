@@ -41,8 +41,23 @@ const EVENTS: &str = event!(
     "WHERE ($1::text IS NULL OR e.source = $1) AND ($2::text IS NULL OR coalesce(s.verdict, e.verdict) = $2)
        AND ($3::text IS NULL OR e.key = $3)
        AND ($4::text IS NULL OR e.resource_kind = $4) AND ($5::text IS NULL OR e.resource_id = $5)
-       AND ($6::uuid IS NULL OR e.id < $6) AND ($8::uuid IS NULL OR e.resource_hash = $8)
+       AND ($6::uuid IS NULL OR e.id < $6)
      ORDER BY e.id DESC LIMIT $7"
+);
+
+/// The same of one resource: its events are looked up first, whatever the planner thinks of their number.
+const EVENTS_OF: &str = concat!(
+    "WITH mine AS MATERIALIZED (
+         SELECT m.id FROM tidegate.events m WHERE m.resource_hash = $8 AND ($6::uuid IS NULL OR m.id < $6)
+     ) ",
+    event!(
+        "NULL::bytea AS headers, NULL::bytea AS body",
+        "JOIN mine ON mine.id = e.id
+         WHERE ($1::text IS NULL OR e.source = $1) AND ($2::text IS NULL OR coalesce(s.verdict, e.verdict) = $2)
+           AND ($3::text IS NULL OR e.key = $3)
+           AND ($4::text IS NULL OR e.resource_kind = $4) AND ($5::text IS NULL OR e.resource_id = $5)
+         ORDER BY e.id DESC LIMIT $7"
+    )
 );
 
 const EVENT: &str = event!("e.headers, e.body", "WHERE e.id = $1");
@@ -137,17 +152,20 @@ impl Reader for PgReader {
         limit: u32,
     ) -> Result<Page<EventRow>, StoreError> {
         let (kind, id) = filter.resource.as_ref().map(|(kind, id)| (text(kind), text(id))).unzip();
-        let rows = sqlx::query(EVENTS)
+        let query = sqlx::query(if filter.of.is_some() { EVENTS_OF } else { EVENTS });
+        let query = query
             .bind(filter.source.as_deref().map(text))
             .bind(filter.verdict.map(Verdict::word))
             .bind(filter.key.as_deref().map(text))
             .bind(kind)
             .bind(id)
             .bind(after)
-            .bind(one_more(limit))
-            .bind(filter.of.map(|hash| Uuid::from_bytes(hash.0)))
-            .fetch_all(&self.pool)
-            .await;
+            .bind(one_more(limit));
+        let query = match filter.of {
+            Some(hash) => query.bind(Uuid::from_bytes(hash.0)),
+            None => query,
+        };
+        let rows = query.fetch_all(&self.pool).await;
         page(rows, limit, event_row, |row| row.id.0)
     }
 

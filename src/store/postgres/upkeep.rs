@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tidegate_actors::ports::{StoreError, Upkeep};
 use uuid::Uuid;
 
-use super::errors::unavailable;
+use super::errors::{describe, unavailable};
 use super::migrate::exists;
 
 /// Taken by whoever looks after the tables: "tideward" as a number.
@@ -34,10 +34,23 @@ pub(crate) async fn run(
     let made = partitions(connection).await;
     let rotated = rotate(connection, millis(keys_window)).await;
     let dropped = drop_expired(connection, millis(events_retention)).await;
+    summarize(connection).await;
     made?;
     let keys_rotated = rotated.map_err(|error| unavailable(&error))?;
     let dropped = dropped.map_err(|error| unavailable(&error))?;
     Ok(Upkeep { keys_rotated, dropped })
+}
+
+/// Lets the index by resource know the rows that came since. Without it such rows are read whole, which is only slow.
+async fn summarize(connection: &mut PgConnection) {
+    let sql = "SELECT coalesce(sum(brin_summarize_new_values(i.indexrelid::regclass)), 0)::bigint
+               FROM pg_inherits p JOIN pg_index i ON i.indrelid = p.inhrelid
+               JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+               WHERE p.inhparent = 'tidegate.events'::regclass AND a.amname = 'brin'";
+    let done = sqlx::query_scalar::<_, i64>(sql).fetch_one(connection).await;
+    if let Err(error) = done {
+        tracing::debug!(error = describe(&error), "the index of events by resource waits for the next round");
+    }
 }
 
 /// The server's clock.

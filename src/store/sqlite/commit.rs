@@ -63,8 +63,9 @@ async fn write_batch(
     batch: &[Event],
     clock: Option<&dyn Clock>,
 ) -> Result<Committed, Fault> {
-    let load::Ready { meta, mut claims, loaded } = load::batch(connection, statements, batch, clock).await?;
+    let load::Ready { meta, mut claims, known } = load::batch(connection, statements, batch, clock).await?;
     let met = meet(batch, &mut claims);
+    let loaded = load::behind(connection, statements, &met.fresh, known, meta.now_ms).await?;
     let plan = plan(&met.fresh, &loaded, Push::None).map_err(Fault::unjudged)?;
 
     let repeats: Vec<Recorded> = met.repeats.iter().map(|&(_, first)| repeat(first)).collect();

@@ -31,15 +31,14 @@ pub(super) struct Meta {
     pub(super) now_ms: i64,
 }
 
-/// What a batch needs.
+/// What is there of a batch.
 pub(super) struct Ready {
     pub(super) meta: Meta,
     pub(super) claims: HashMap<KeyHash, Claim>,
-    pub(super) loaded: Loaded,
+    pub(super) known: HashMap<ResourceHash, Known>,
 }
 
-/// Begins a transaction and loads everything the batch needs, up to the largest size in one execution where
-/// nothing of it waits.
+/// Begins a transaction and loads claims and states, up to the largest size in one execution.
 pub(super) async fn batch(
     connection: &mut SqliteConnection,
     statements: &Statements,
@@ -74,12 +73,29 @@ pub(super) async fn batch(
         execute(connection, &text.sql, arguments, take).await.map_err(fault)?;
         done += text.rows;
     }
-    let meta = meta.ok_or_else(no_meta)?;
-    waiting(connection, statements, &mut known).await.map_err(fault)?;
-    let answered = batch.iter().filter(|event| event.fetched.is_some()).filter_map(|event| event.guards.first());
-    let answered: Vec<[u8; 16]> = answered.map(|guard| guard.resource.hash.0).collect();
+    Ok(Ready { meta: meta.ok_or_else(no_meta)?, claims, known })
+}
+
+/// What the rules need to judge these events: of resources that have something waiting, that too, and the claims
+/// of fetches where an event is an answer. Mostly there is nothing more to load.
+pub(super) async fn behind(
+    connection: &mut SqliteConnection,
+    statements: &Statements,
+    fresh: &[&Event],
+    mut known: HashMap<ResourceHash, Known>,
+    now_ms: i64,
+) -> Result<Loaded, Fault> {
+    let fault = |error: sqlx::Error| Fault::before_commit("load what waits", &error);
+    if fresh.is_empty() || known.values().any(|known| known.state.held > 0) {
+        // a repeat moves nothing, so what waits behind it is left alone
+        let judged = resources(fresh);
+        known.retain(|hash, _| judged.contains_key(hash));
+        waiting(connection, statements, &mut known).await.map_err(fault)?;
+    }
+    let answers = fresh.iter().filter(|event| event.fetched.is_some()).filter_map(|event| event.guards.first());
+    let answered: Vec<[u8; 16]> = answers.map(|guard| guard.resource.hash.0).collect();
     fetches(connection, statements, &answered, &mut known).await.map_err(fault)?;
-    Ok(Ready { meta, claims, loaded: Loaded { now_ms: meta.now_ms, resources: known } })
+    Ok(Loaded { now_ms, resources: known })
 }
 
 /// Begins a transaction.

@@ -9,6 +9,7 @@ pub(crate) mod order;
 pub(crate) mod races;
 pub(crate) mod reading;
 pub(crate) mod refetch;
+pub(crate) mod rivals;
 pub(crate) mod sequence;
 pub(crate) mod transition;
 pub(crate) mod upkeep;

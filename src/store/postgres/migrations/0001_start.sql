@@ -48,6 +48,12 @@ CREATE TABLE tidegate.events (
 -- Stragglers: events of a node whose clock is far off.
 CREATE TABLE tidegate.events_other PARTITION OF tidegate.events DEFAULT;
 
+-- Finds a resource's events. One filter for some hundred rows, made when upkeep summarizes: a tree would cost each insert
+-- a page of its own, this costs it nothing. What is not summarized yet is read whole.
+CREATE INDEX events_of_resource ON tidegate.events
+    USING brin (resource_hash uuid_bloom_ops (n_distinct_per_range = 1000, false_positive_rate = 0.02))
+    WITH (pages_per_range = 64);
+
 -- Same key, other bytes: each such body is kept aside once, as an event of verdict `duplicate`.
 CREATE TABLE tidegate.conflicts (
     hash     uuid NOT NULL,
@@ -122,7 +128,8 @@ CREATE TABLE tidegate.fetches (
     last_error      text,
     CONSTRAINT leased_only_when_due CHECK (leased_until_ms IS NULL OR due_ms IS NOT NULL)
 ) WITH (fillfactor = 80);
-CREATE INDEX fetches_open ON tidegate.fetches (due_ms) WHERE due_ms IS NOT NULL;
+-- When somebody may claim it: when it is due, and nobody has it.
+CREATE INDEX fetches_open ON tidegate.fetches (greatest(due_ms, leased_until_ms)) WHERE due_ms IS NOT NULL;
 
 -- Authentic but unusable requests, the same bytes of a source once.
 CREATE TABLE tidegate.quarantine (

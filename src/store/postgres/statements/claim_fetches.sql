@@ -4,5 +4,5 @@ UPDATE tidegate.fetches f SET
     attempts        = f.attempts + 1,
     leased_until_ms = tidegate.now_ms() + $2
 WHERE f.resource_hash = ANY ($1::uuid[])
-  AND f.due_ms <= (SELECT tidegate.now_ms()) AND coalesce(f.leased_until_ms <= (SELECT tidegate.now_ms()), true)
+  AND f.due_ms IS NOT NULL AND greatest(f.due_ms, f.leased_until_ms) <= (SELECT tidegate.now_ms())
 RETURNING f.resource_hash, f.epoch, f.attempts
