@@ -80,7 +80,7 @@ pub(super) fn tables(cells: &[Cell], connections: &[usize]) -> String {
         let _ = write!(
             text,
             "**(d) under each policy, {connections} connections**\n\n\
-             | | events/s, median (min–max) | to `arrival` | p50 ms | p99 ms | held at once | \
+             | | events/s, median (min–max) | to `arrival` | p50 ms | p99 ms | answered `held` | \
              cores: loader / server / database / Redis |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | --- |\n"
         );
