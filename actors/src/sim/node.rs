@@ -27,6 +27,9 @@ use crate::rules::lookup::LookupMode;
 /// Events of one request that go through the engine at once.
 const AT_ONCE: usize = 60;
 
+/// Between two parts of one request.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// A running node.
 pub(super) struct Node {
     pub(super) ground: Arc<Ground>,
@@ -120,6 +123,10 @@ impl Node {
             let mut answers = Vec::with_capacity(ids.len());
             let mut events = events.into_iter();
             while answers.len() < ids.len() {
+                if !answers.is_empty() {
+                    // between an answer and the next event lies a moment, in which the actors end their work
+                    tokio::time::sleep(MOMENT).await;
+                }
                 answers.extend(
                     join_all(events.by_ref().take(at_once).map(|(event, unusable)| take(&ingress, event, unusable)))
                         .await,

@@ -320,6 +320,11 @@ impl Scenario {
                 faults.push(format!("`{name}` must be within {least} and {TIME_MAX}, got {size}"));
             }
         }
+        self.policy_faults(&mut faults);
+        faults
+    }
+
+    fn policy_faults(&self, faults: &mut Vec<String>) {
         if self.order.policies.is_empty() {
             faults.push("`order.policies` must name at least one policy".to_owned());
         }
@@ -338,7 +343,6 @@ impl Scenario {
                 }
             }
         }
-        faults
     }
 }
 
