@@ -55,6 +55,8 @@ struct SourceJson {
     preset: Option<String>,
     enabled: bool,
     secrets: usize,
+    /// Policies of order: the source's, and those of narrowed types that differ.
+    order: Vec<&'static str>,
     path: String,
 }
 
@@ -102,6 +104,7 @@ fn summary(config: &Config) -> Summary {
         preset: entry.spec.preset.clone(),
         enabled: entry.enabled,
         secrets: entry.spec.secrets.len(),
+        order: entry.spec.with_preset().map_or_else(|_| Vec::new(), |spec| spec.policies()),
         path: format!("/in/{}", entry.spec.name),
     };
     Summary {
@@ -122,16 +125,16 @@ fn print(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     ];
     output::fields(out, &fields)?;
     writeln!(out)?;
-    let rows: Vec<[String; 4]> = summary
+    let rows: Vec<[String; 5]> = summary
         .sources
         .iter()
         .map(|source| {
             let preset = output::cell(source.preset.as_deref().unwrap_or_default());
             let state = if source.enabled { "on" } else { "off" };
-            [output::cell(&source.name), preset, state.to_owned(), output::cell(&source.path)]
+            [output::cell(&source.name), preset, state.to_owned(), source.order.join(", "), output::cell(&source.path)]
         })
         .collect();
-    output::table(out, ["SOURCE", "PRESET", "STATE", "PATH"], &rows)
+    output::table(out, ["SOURCE", "PRESET", "STATE", "ORDER", "PATH"], &rows)
 }
 
 /// Opens the store and asks the cache. Opening the store for reading changes nothing in it.

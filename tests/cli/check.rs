@@ -14,12 +14,12 @@ admin   http://127.0.0.1:9090
 store   sqlite:tidegate.db
 cache   in this process only
 
-SOURCE   PRESET             STATE  PATH
-demo     standard-webhooks  on     /in/demo
-stripe   stripe             off    /in/stripe
-github   github             off    /in/github
-shopify  shopify            off    /in/shopify
-slack    slack              off    /in/slack
+SOURCE   PRESET             STATE  ORDER            PATH
+demo     standard-webhooks  on     newest           /in/demo
+stripe   stripe             off    newest           /in/stripe
+github   github             off    arrival, newest  /in/github
+shopify  shopify            off    newest           /in/shopify
+slack    slack              off    arrival          /in/slack
 
 no problems
 ";

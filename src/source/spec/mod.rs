@@ -125,6 +125,29 @@ pub struct SourceSpec {
     pub rate: Option<RateSpec>,
 }
 
+impl SourceSpec {
+    /// The names of its policies of order: its own first, then those of narrowed types that differ. Judges
+    /// nothing; a preset is to be laid under it before.
+    #[must_use]
+    pub fn policies(&self) -> Vec<&'static str> {
+        let newest = |version: &Option<Vec<VersionSpec>>| version.as_ref().is_some_and(|parts| !parts.is_empty());
+        let name = |order: Option<&OrderSpec>, versioned: bool| match order.and_then(|order| order.policy) {
+            Some(policy) => policy.name(),
+            None if versioned => PolicySpec::Newest.name(),
+            None => PolicySpec::Arrival.name(),
+        };
+        let mut names = vec![name(self.order.as_ref(), newest(&self.version))];
+        for narrow in self.narrow.iter().flatten() {
+            let versioned = if narrow.version.is_some() { newest(&narrow.version) } else { newest(&self.version) };
+            let narrowed = name(narrow.order.as_ref().or(self.order.as_ref()), versioned);
+            if !names.contains(&narrowed) {
+                names.push(narrowed);
+            }
+        }
+        names
+    }
+}
+
 /// One text or several.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
