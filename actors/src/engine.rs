@@ -206,6 +206,12 @@ impl Engine {
         }
     }
 
+    /// How many events one caller may have on their way without meeting a full mailbox on an idle engine.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.inner.settings.at_once()
+    }
+
     /// How the engine is now.
     #[must_use]
     pub fn status(&self) -> Status {

@@ -2,7 +2,8 @@
 //!
 //! Promises that the 2xx is written only when every item is durable, in the log or in quarantine (I1); that
 //! items go in in the order they stand; and that one bad item costs its neighbours nothing (I14). At most
-//! [`UNDER_WAY`] items of one request are in the engine at once, so a large batch does not push others out.
+//! [`UNDER_WAY`] items of one request are in the engine at once, and no more than its smallest mailbox holds, so a
+//! large batch pushes nobody out and a small engine takes it too.
 //! When one item is not taken, the rest is not sent on and the answer is 503: the retry finds what is durable
 //! as duplicates and goes on behind it.
 
@@ -37,8 +38,9 @@ pub(super) async fn take(
 ) -> Result<Vec<Taken>, Refused> {
     let until = Instant::now() + edge.gate.answer_within;
     let count = items.len();
+    let at_once = UNDER_WAY.min(edge.gate.engine.at_once());
     // the permit of the whole body is held to the end: each item holds on to the whole buffer
-    let under_way = stream::iter(items).map(|item| one(edge, item, &mut permit)).buffered(UNDER_WAY);
+    let under_way = stream::iter(items).map(|item| one(edge, item, &mut permit)).buffered(at_once);
     let taken: Vec<Taken> = timeout_at(until, under_way.try_collect()).await.unwrap_or(Err(Refused::TooLate))?;
     emit(BatchTaken { figures: &edge.gate.figures, items: count });
     for item in &taken {

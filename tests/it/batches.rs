@@ -19,6 +19,7 @@ on_each_store! {
     an_item_that_the_store_refuses_costs_its_neighbours_nothing;
     more_items_of_one_resource_than_may_wait_for_it_go_in;
     a_source_with_an_answer_of_its_own_gives_it_for_a_batch_too;
+    a_gate_with_the_smallest_mailboxes_takes_a_batch_too;
 }
 
 const SOURCE: &str = r#"
@@ -214,4 +215,13 @@ fn a_source_with_an_answer_of_its_own_gives_it_for_a_batch_too(place: Place) {
     let answer = gate.call(&batch(&[item("a", "t1", 1)]));
     assert_eq!((answer.status, answer.text().as_str()), (202, "ok"));
     assert_eq!(gate.events().len(), 1);
+}
+
+fn a_gate_with_the_smallest_mailboxes_takes_a_batch_too(place: Place) {
+    let small = "[pools.ingress]\nmailbox = 1\n[pools.dedup]\nmailbox = 1\n[pools.ordering]\nmailbox = 1\nresource_mailbox = 1\n";
+    let gate = Gate::start_at(place, &format!("{small}{SOURCE}"));
+    let items: Vec<String> = (0..40).map(|n| item(&format!("evt_{n}"), &format!("t{}", n % 3), n)).collect();
+    let answer = gate.call(&batch(&items));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(gate.events().len(), 40);
 }

@@ -163,6 +163,13 @@ impl EngineSettings {
         self
     }
 
+    /// How many events one caller may have on their way without meeting a full mailbox on an idle engine.
+    pub(super) fn at_once(&self) -> usize {
+        let line = [self.ingress_mailbox, self.dedup_mailbox, self.ordering_mailbox, self.resource_mailbox];
+        let waiting = [self.resource_waiting, self.writer_waiting, self.in_flight_events];
+        line.into_iter().chain(waiting).min().unwrap_or(1)
+    }
+
     /// Shows the bounds beside what they bound.
     pub(super) fn announce(&self, figures: &Figures) {
         let bounds = [

@@ -6,6 +6,7 @@ mod fetch;
 mod reader;
 mod store;
 
+pub use crate::rules::event::Outcome;
 pub use cache::{CacheError, Fact, KeyCache};
 pub use clock::Clock;
 pub use fetch::{Claimed, FetchClaim, FetchOutcome, Fetcher, NoFetcher};
@@ -13,4 +14,4 @@ pub use reader::{
     Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
     ResourceRow,
 };
-pub use store::{Committed, Outcome, Pulse, Session, Store, StoreError, Upkeep, Waits};
+pub use store::{Committed, Pulse, Session, Store, StoreError, Upkeep, Waits};

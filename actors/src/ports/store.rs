@@ -3,41 +3,10 @@
 use async_trait::async_trait;
 
 use super::fetch::{Claimed, FetchClaim};
-use crate::rules::event::{Event, EventId, Incarnation, Unusable, Verdict};
+use crate::rules::event::{Event, EventId, Incarnation, Outcome, Unusable, Verdict};
 use crate::rules::judge::Unjudged;
 use crate::rules::key::ResourceHash;
 use crate::rules::plan::Plan;
-
-/// What a commit decided of one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It changed its resource's state, or passed unguarded.
-    Applied {
-        /// Its version equalled the stored one.
-        tie: bool,
-    },
-    /// It is older than what its resource holds.
-    Stale {
-        /// Its version equalled the stored one.
-        tie: bool,
-    },
-    /// It waits for what comes before it: a row, released or expired later (I6).
-    Held,
-    /// It was recorded and changes nothing.
-    Ignored,
-    /// Its effect key was already claimed under another id: recorded, and changes nothing.
-    Repeat {
-        /// The event that claimed it.
-        first: EventId,
-    },
-    /// Its key was already claimed.
-    Duplicate {
-        /// The event that claimed it.
-        first: EventId,
-        /// The two bodies differ: this one is kept aside and counted (I7).
-        conflict: bool,
-    },
-}
 
 /// A batch that is durable.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::event::{Event, EventId};
+use super::event::{Event, EventId, Outcome};
 use super::key::{BodyDigest, KeyHash};
-use crate::ports::Outcome;
 
 /// Who claimed a key, as the key table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,9 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::event::{Event, EventId, Guard, Intent, Verdict};
+use super::event::{Event, EventId, Guard, Intent, Outcome, Verdict};
 use super::judge::{Hold, Item, Judgement, Push, State, Subject, Unjudged, Waiting, judge};
 use super::key::ResourceHash;
-use crate::ports::Outcome;
 
 /// A held event, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
