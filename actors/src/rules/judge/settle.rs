@@ -12,7 +12,7 @@ impl Court<'_, '_> {
             return Ok(true);
         }
         if let Some(last) = self.pending.iter().rposition(|&place| self.releases(place)) {
-            let given_up: Vec<usize> = match self.first_step(last) {
+            let given_up: Vec<usize> = match self.first_step(last).or_else(|| self.first_gap(last)) {
                 Some(first) => vec![self.pending.remove(first)],
                 None => self.pending.drain(..=last).collect(),
             };
@@ -127,6 +127,11 @@ impl Court<'_, '_> {
         let leads = |from: &str, to: &str| matches!(graph.reach(Some(from), to), Reach::Edge | Reach::Later);
         let led_to = |to: &str| steps.iter().any(|from| leads(from, to) && !leads(to, from));
         over().find(|&position| !subject(position).step.is_some_and(led_to)).or(Some(first))
+    }
+
+    /// Gaps are given up one at a time, the lowest first: what follows it without another gap needs no force.
+    fn first_gap(&self, last: usize) -> Option<usize> {
+        (0..=last).find(|&position| self.kind(self.pending[position]) == Some(Kind::Gap))
     }
 
     /// The lowest parked event begins a new epoch.

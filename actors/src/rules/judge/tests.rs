@@ -221,6 +221,7 @@ fn a_gap_given_up_releases_everything_below_what_was_over_its_time() {
     assert_eq!(play.words(&first), ["applied", "applied"]);
     assert_eq!(play.words(&later), ["applied", "applied", "held"], "6 follows 5, and 8 has its own gap");
     assert_eq!((play.number(), play.why(later[0])), (Some(6), "the gap before it was given up"));
+    assert_eq!((play.why(first[1]), play.why(later[1])), ("the gap before it was given up", ""), "6 follows 5");
     let late = play.take(event(&release, 2));
     assert_eq!(play.word(late), "stale");
 }
