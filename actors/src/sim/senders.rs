@@ -37,6 +37,8 @@ pub(super) enum Heard {
 struct Mail {
     stand: Stand,
     attempt: u32,
+    /// Its present try began when nothing broke any more, so what it hears is about itself.
+    calm: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,10 +58,11 @@ pub(super) struct Senders {
 
 impl Senders {
     pub(super) fn new(plan: &Plan) -> Self {
-        let mail = plan
-            .messages
-            .iter()
-            .map(|message| Mail { stand: if message.never { Stand::Never } else { Stand::Waits }, attempt: 0 });
+        let mail = plan.messages.iter().map(|message| Mail {
+            stand: if message.never { Stand::Never } else { Stand::Waits },
+            attempt: 0,
+            calm: false,
+        });
         let lines = plan.messages.iter().map(|message| message.sender + 1).max().unwrap_or(0);
         Self { mail: mail.collect(), lines: (0..lines).map(|_| Line::default()).collect(), healing: false }
     }
@@ -83,6 +86,7 @@ impl Senders {
         let mail = &mut self.mail[message as usize];
         mail.stand = Stand::UnderWay;
         mail.attempt += 1;
+        mail.calm = self.healing;
         (mail.attempt, self.hop(plan, message, self.mail[message as usize].attempt))
     }
 
@@ -106,7 +110,7 @@ impl Senders {
         }
         mail.stand = match heard {
             Heard::Well => Stand::Settled,
-            Heard::Rejected if self.healing => Stand::GivenUp,
+            Heard::Rejected if mail.calm => Stand::GivenUp,
             Heard::Rejected | Heard::Badly => Stand::Waits,
         };
         let line = &mut self.lines[plan.messages[message as usize].sender as usize];
