@@ -145,12 +145,6 @@ impl Graph {
         Ok(Self { names, edges, paths, starts, ranked })
     }
 
-    /// Whether it knows a step of this name.
-    #[must_use]
-    pub fn knows(&self, step: &str) -> bool {
-        self.place(step).is_some()
-    }
-
     /// Whether a step can be left and come again: then only versions say which round an event is of.
     #[must_use]
     pub fn has_cycle(&self) -> bool {

@@ -13,7 +13,6 @@ mod tests;
 pub use self::item::{Hold, Item, Judgement, Kind, Subject, View, Waiting};
 pub use self::state::State;
 
-use super::event::EventId;
 use super::fields::Merged;
 use super::graph::Reach;
 use super::order::{Merge, OnGap, Policy, Tie};
@@ -313,13 +312,6 @@ impl Court<'_, '_> {
         let why = format!("begins epoch {}, after {from}", self.state.epoch);
         self.apply(place, false, Some(why))
     }
-}
-
-/// The names of events whose hold ended, for tests and logs.
-#[must_use]
-pub fn released(items: &[Item<'_>], judged: &Judged) -> Vec<EventId> {
-    let ended = |judgement: &Judgement| !matches!(judgement, Judgement::Held(_));
-    items.iter().zip(&judged.judgements).filter(|(_, judgement)| ended(judgement)).map(|(item, _)| item.id).collect()
 }
 
 /// Whether this policy applies what is over its time, or gives it up.

@@ -152,7 +152,7 @@ pub fn resources<'a>(events: &[&'a Event]) -> BTreeMap<ResourceHash, (&'a Event,
 }
 
 /// Says what becomes of fresh events, given in the order they came, and of what is held on their resources.
-/// Without events, of everything loaded.
+/// Without events, of everything loaded, and then it never fails: only an event that just came can be refused.
 pub fn plan<'a>(fresh: &[&'a Event], loaded: &Loaded, push: Push) -> Result<Plan<'a>, Unjudged> {
     let mut groups: BTreeMap<ResourceHash, Vec<(usize, usize)>> = BTreeMap::new();
     let mut plan = Plan::default();

@@ -11,11 +11,11 @@ use sqlx::postgres::PgConnection;
 use tidegate_actors::ports::{Claimed, FetchClaim, Waits};
 use tidegate_actors::rules::judge::Push;
 use tidegate_actors::rules::key::ResourceHash;
-use tidegate_actors::rules::plan::{Loaded, plan};
+use tidegate_actors::rules::plan::plan;
 use uuid::Uuid;
 
 use super::errors::{Fault, Phase, classify};
-use super::load::{Read, load};
+use super::load::load;
 use super::rows::text;
 use super::statements::{Claiming, Statements};
 use super::write::{Work, write};
@@ -133,49 +133,10 @@ async fn settle(
     if read.loaded.resources.is_empty() {
         return Ok(Waits::default());
     }
-    let plan = match plan(&[], &read.loaded, push) {
-        Ok(plan) => plan,
-        Err(_) if resources.len() > 1 => return one_by_one(connection, statements, read, push).await,
-        Err(error) => return Err(Fault::Ends(error.into())),
-    };
+    let plan = plan(&[], &read.loaded, push).map_err(|error| Fault::Ends(error.into()))?;
     let work = Work { claims: Vec::new(), given: Vec::new(), plan: &plan, read: &read };
     write(connection, statements, Claiming::Before, &work, Phase::Open).await?;
     Ok(Waits::of(&plan, read.loaded.now_ms))
-}
-
-/// The same, so that one resource about which the rules cannot decide keeps no other waiting (I14).
-async fn one_by_one(
-    connection: &mut PgConnection,
-    statements: &Statements,
-    read: Read,
-    push: Push,
-) -> Result<Waits, Fault> {
-    let Read { loaded: Loaded { now_ms, resources }, revs } = read;
-    let mut waits = Waits::default();
-    let (mut settled, mut failed) = (0, None);
-    for (hash, known) in resources {
-        let rev = revs.get(&hash).copied().unwrap_or_default();
-        let loaded = Loaded { now_ms, resources: HashMap::from([(hash, known)]) };
-        let read = Read { loaded, revs: HashMap::from([(hash, rev)]) };
-        match plan(&[], &read.loaded, push) {
-            Ok(plan) => {
-                let work = Work { claims: Vec::new(), given: Vec::new(), plan: &plan, read: &read };
-                write(connection, statements, Claiming::Before, &work, Phase::Open).await?;
-                waits = waits.and(Waits::of(&plan, now_ms));
-                settled += 1;
-            }
-            Err(error) => {
-                let resource = Uuid::from_bytes(hash.0);
-                tracing::error!(%resource, %error, "what waits on a resource cannot be settled");
-                failed = Some(error);
-            }
-        }
-    }
-    match failed {
-        // Nothing moved, so it is no use to come again at once.
-        Some(error) if settled == 0 => Err(Fault::Ends(error.into())),
-        _ => Ok(waits),
-    }
 }
 
 /// Locks a resource's row; tells how many of its events are held.

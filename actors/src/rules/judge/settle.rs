@@ -27,7 +27,7 @@ impl Court<'_, '_> {
             return Ok(true);
         }
         for place in std::mem::take(&mut self.pending) {
-            let ended = if self.expires(place) {
+            let ended = if self.due(place) == Some(OnGap::Expire) {
                 "its time ran out"
             } else if self.given_up(place) {
                 "the provider gave no answer"
@@ -76,7 +76,7 @@ impl Court<'_, '_> {
         let mut new = 0;
         for &place in &self.pending {
             let is_new = self.items[place].is_new();
-            let asks = self.asks_for_fetch(place);
+            let asks = self.due(place) == Some(OnGap::Refetch);
             let Some(Judgement::Held(hold)) = &mut self.done[place] else { continue };
             held += 1;
             new += usize::from(is_new);
@@ -159,28 +159,24 @@ impl Court<'_, '_> {
         self.hold_of(place).map(|hold| hold.kind)
     }
 
-    fn is_due(&self, place: usize) -> bool {
-        let over = self.hold_of(place).and_then(|hold| hold.until_ms).is_some_and(|until| until <= self.now_ms);
-        over && self.items[place].waiting.held
+    /// What its policy says of an event that is over its time; `None` of one that is not.
+    fn due(&self, place: usize) -> Option<OnGap> {
+        let item = &self.items[place];
+        let until_ms = self.hold_of(place)?.until_ms?;
+        if !item.waiting.held || until_ms > self.now_ms {
+            return None;
+        }
+        on_time(&item.subject.order.policy)
     }
 
     fn releases(&self, place: usize) -> bool {
         if !matches!(self.kind(place), Some(Kind::Gap | Kind::Window)) {
             return false;
         }
-        let by_time = self.is_due(place) && on_time(&self.items[place].subject.order.policy) == Some(OnGap::Release);
-        by_time || (self.push == Push::Release && self.kind(place) == Some(Kind::Gap))
-    }
-
-    fn expires(&self, place: usize) -> bool {
-        self.is_due(place) && on_time(&self.items[place].subject.order.policy) == Some(OnGap::Expire)
+        self.due(place) == Some(OnGap::Release) || (self.push == Push::Release && self.kind(place) == Some(Kind::Gap))
     }
 
     fn given_up(&self, place: usize) -> bool {
         matches!(self.push, Push::GiveUp(fetch) if self.items[place].waiting.fetch == Some(fetch))
-    }
-
-    fn asks_for_fetch(&self, place: usize) -> bool {
-        self.is_due(place) && on_time(&self.items[place].subject.order.policy) == Some(OnGap::Refetch)
     }
 }

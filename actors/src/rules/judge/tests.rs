@@ -462,6 +462,8 @@ fn held_events_of_a_resource_are_bounded() {
         .collect();
     items.push(Item::new(EventId(Uuid::from_u128(9_999)), over.view()));
     assert_eq!(judge(play.state.clone(), &items, 0, Push::None).err(), Some(Unjudged::Full(Full)));
+    items.last_mut().expect("the one over").waiting.held = true;
+    assert!(judge(play.state.clone(), &items, 0, Push::None).is_ok(), "what is held already is never refused");
     items.pop();
     items.push(Item::new(EventId(Uuid::from_u128(9_999)), closing.view()));
     let judged = judge(play.state, &items, 0, Push::None).expect("what closes the gap needs no room");
