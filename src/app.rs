@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::clock::SystemClock;
 use crate::config::{self, Config};
-use crate::fetch::{self, Provider};
+use crate::fetch::{self, Confirmer, Provider};
 use crate::http::{self, AdminParts, Gate, GateParts, ListenError, ListenSettings, RequestLimits};
 use crate::source::{Problem, Source};
 use crate::{cache, store};
@@ -50,6 +50,9 @@ pub enum StartError {
     /// The client that asks providers.
     #[error(transparent)]
     Fetch(#[from] fetch::OpenError),
+    /// The client for handshakes.
+    #[error("cannot make a client for handshakes: {0}")]
+    Confirm(String),
     /// A listener.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -159,7 +162,8 @@ pub async fn start(config: Config, backends: Backends) -> Result<Running, StartE
     let public_settings = public_settings(&config);
     let limits = request_limits(&config);
     let names = sources.iter().map(|source| source.name().to_string()).collect();
-    let parts = GateParts { engine: engine.clone(), clock: backends.clock, sources, limits };
+    let confirm = Arc::new(Confirmer::open().map_err(StartError::Confirm)?);
+    let parts = GateParts { engine: engine.clone(), clock: backends.clock, sources, confirm, limits };
     let gate = Arc::new(Gate::new(parts, &mut registry));
     let admin_parts = AdminParts {
         gate: Arc::clone(&gate),
@@ -199,7 +203,7 @@ impl Running {
 fn sources(config: &Config) -> Result<Vec<Provider>, StartError> {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for entry in config.sources.iter().filter(|entry| entry.enabled) {
-        match Source::compile(&entry.spec, &entry.secrets) {
+        match Source::compile_with(&entry.spec, &entry.secrets, &entry.config) {
             Ok(source) => sources.push(Provider { source: Arc::new(source), headers: entry.headers.clone() }),
             Err(faults) => problems.extend(faults),
         }

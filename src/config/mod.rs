@@ -10,6 +10,7 @@ mod lone;
 mod reader;
 pub mod redact;
 mod secret;
+mod secrets_file;
 mod settings;
 mod sources;
 mod spec_faults;

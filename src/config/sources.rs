@@ -14,10 +14,10 @@ use super::layers::joined;
 use super::redact::printable;
 use super::secret::{Environment, HeaderRef, SecretRef};
 use super::units::{ShowDuration, ShowSize};
-use super::{Config, Problem, spec_faults};
+use super::{Config, Problem, secrets_file, spec_faults};
 use crate::clock::SystemClock;
-use crate::source::spec::SecretSpec;
-use crate::source::{ResolvedSecret, Source, SourceSpec};
+use crate::source::spec::{SecretSpec, TenantSpec};
+use crate::source::{ResolvedConfig, ResolvedSecret, Source, SourceSpec};
 
 /// The most sources one process serves.
 const SOURCES_MAX: usize = 10_000;
@@ -33,6 +33,8 @@ pub struct SourceEntry {
     pub enabled: bool,
     /// Its secrets, fetched; empty where it is off.
     pub secrets: Vec<ResolvedSecret>,
+    /// The values of its `config`, their secrets fetched; as written where it is off.
+    pub config: ResolvedConfig,
     /// Headers of its `refetch`, their secrets fetched; empty where it is off.
     pub headers: Vec<(String, SecretString)>,
 }
@@ -94,12 +96,14 @@ impl<'a> Sources<'a> {
                 true
             }
         };
-        let Some(spec) = spec_faults::read(&key, table, &mut self.problems) else { return };
+        let Some(mut spec) = spec_faults::read(&key, table, &mut self.problems) else { return };
         let before = self.problems.len();
-        let secrets = self.secrets(&key, &spec, enabled);
+        let mut secrets = self.secrets(&key, &spec, enabled);
+        secrets.extend(self.secrets_of_file(&key, &mut spec, enabled));
+        let config = self.config(&key, &spec, enabled);
         // Secrets that are wrong were told already; those of a source that is off are not there to be judged.
         let judge_secrets = enabled && self.problems.len() == before;
-        for problem in Source::compile(&spec, &secrets).err().unwrap_or_default() {
+        for problem in Source::compile_with(&spec, &secrets, &config).err().unwrap_or_default() {
             if judge_secrets || !problem.key.contains("secrets") {
                 self.problem(&joined(&key, &problem.key), problem.message);
             }
@@ -110,7 +114,77 @@ impl<'a> Sources<'a> {
         }
         let headers = self.headers(&key, &spec, enabled);
         self.holds(&key, &spec);
-        self.entries.push(SourceEntry { key, spec, enabled, secrets, headers });
+        if let Some(setup) = spec.setup.as_ref().filter(|_| enabled) {
+            let message = format!(
+                "waits for a secret to be written to {}: once it is there, name it in `secrets` as \"file:…\" and take \
+                 `setup` out",
+                printable(&setup.secret_to, 256)
+            );
+            self.warnings.push(Problem::new(joined(&key, "setup"), message));
+        }
+        self.entries.push(SourceEntry { key, spec, enabled, secrets, config, headers });
+    }
+
+    /// The tenants of a file beside the settings, which become the source's.
+    fn secrets_of_file(&mut self, key: &str, spec: &mut SourceSpec, enabled: bool) -> Vec<ResolvedSecret> {
+        let Some(path) = spec.secrets_file.clone().filter(|_| enabled) else { return Vec::new() };
+        let place = joined(key, "secrets_file");
+        let of = |tenant: &str| format!("secrets_file.{}", printable(tenant, 64));
+        let tenants = match secrets_file::read(&path) {
+            Ok(tenants) => tenants,
+            Err(problems) => {
+                for (tenant, message) in problems {
+                    let place = tenant.map_or_else(|| place.clone(), |tenant| joined(key, &of(&tenant)));
+                    self.problem(&place, message);
+                }
+                return Vec::new();
+            }
+        };
+        let mut resolved = Vec::with_capacity(tenants.len());
+        for (tenant, secrets) in tenants {
+            for secret in &secrets {
+                let found = self.secret_of_file(&joined(key, &of(&tenant)), secret);
+                let Some((value, until_ms)) = found else { continue };
+                resolved.push(ResolvedSecret { key: of(&tenant), tenant: Some(tenant.clone()), value, until_ms });
+            }
+            if !spec.tenants.iter().any(|known| known.name() == tenant) {
+                spec.tenants.push(TenantSpec::Name(tenant));
+            }
+        }
+        resolved
+    }
+
+    /// A secret as it stands in a file that only its owner reads, or the place where it is kept.
+    fn secret_of_file(&mut self, key: &str, secret: &SecretSpec) -> Option<(SecretString, Option<i64>)> {
+        let until_ms = self.until(key, secret)?;
+        match SecretRef::parse(secret.value()).filter(|reference| !reference.is_demo()) {
+            None => Some((SecretString::from(secret.value()), until_ms)),
+            Some(reference) => match reference.resolve(self.environment) {
+                Ok(value) => Some((value, until_ms)),
+                Err(reason) => {
+                    self.problem(key, reason);
+                    None
+                }
+            },
+        }
+    }
+
+    /// The values of a source's own `config`: texts, and secrets by their place.
+    fn config(&mut self, key: &str, spec: &SourceSpec, enabled: bool) -> ResolvedConfig {
+        let mut config = ResolvedConfig::new();
+        for (name, texts) in &spec.config {
+            let mut values = Vec::new();
+            for text in texts.0.all() {
+                let reference = SecretRef::parse(text).filter(|reference| enabled && !reference.is_demo());
+                match reference.map(|reference| reference.resolve(self.environment)) {
+                    None => values.push(SecretString::from(text.as_str())),
+                    Some(Ok(value)) => values.push(value),
+                    Some(Err(reason)) => self.problem(&format!("{key}.config.{}", printable(name, 64)), reason),
+                }
+            }
+            config.insert(name.clone(), values);
+        }
+        config
     }
 
     /// The headers of `refetch`; a secret in one is named like any other, also behind a word such as `Bearer`.

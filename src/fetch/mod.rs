@@ -5,6 +5,8 @@
 //! header is in an error's text. Knows nothing of when to ask and how often: that is the engine's. Whatever
 //! comes back, also nothing at all, is an outcome.
 
+mod confirm;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, U
 use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tidegate_actors::ports::{Clock, FetchClaim, FetchOutcome, Fetcher, NoFetcher};
+
+pub use confirm::Confirmer;
 
 use crate::source::{Answered, FetchLimits, Source};
 

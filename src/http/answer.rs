@@ -9,7 +9,7 @@ use tidegate_actors::rules::event::{EventId, Receipt, Verdict};
 use uuid::fmt::Hyphenated;
 
 use super::batch::Taken;
-use crate::source::{Answer, ChallengeAnswer};
+use crate::source::{Answer, Greeted};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// About the length of a receipt.
@@ -32,11 +32,13 @@ pub(super) fn batch(wanted: &Answer, items: &[Taken]) -> HttpResponse {
 
 fn taken(wanted: &Answer, body: impl FnOnce() -> String) -> HttpResponse {
     let status = StatusCode::from_u16(wanted.status).unwrap_or(StatusCode::OK);
+    let mut builder = HttpResponse::build(status);
+    for (name, value) in &wanted.headers {
+        builder.insert_header((name.clone(), value.clone()));
+    }
     match &wanted.body {
-        Some((content_type, body)) => {
-            HttpResponse::build(status).insert_header((CONTENT_TYPE, content_type.as_str())).body(body.clone())
-        }
-        None => json(status, body()),
+        Some((content_type, body)) => builder.insert_header((CONTENT_TYPE, content_type.as_str())).body(body.clone()),
+        None => builder.insert_header((CONTENT_TYPE, JSON)).body(body()),
     }
 }
 
@@ -47,12 +49,19 @@ pub(super) fn quarantined(id: EventId) -> HttpResponse {
     json(StatusCode::ACCEPTED, body)
 }
 
-/// The answer to a handshake: text, and never read as anything else.
-pub(super) fn handshake(answer: ChallengeAnswer) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
-        .body(answer.body)
+/// The answer to a handshake, never read as anything else than what it is.
+pub(super) fn handshake(greeted: Greeted) -> HttpResponse {
+    let mut builder = HttpResponse::build(StatusCode::from_u16(greeted.status).unwrap_or(StatusCode::OK));
+    builder.insert_header((X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")));
+    for header in greeted.headers {
+        builder.insert_header(header);
+    }
+    match greeted.body {
+        Some((content_type, body)) => {
+            builder.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type))).body(body)
+        }
+        None => builder.finish(),
+    }
 }
 
 fn in_quarantine(id: EventId) -> Receipt {

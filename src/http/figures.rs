@@ -47,6 +47,7 @@ pub(super) struct Figures {
     verdicts: Family<OfVerdict, Counter>,
     ties: Family<OfSource, Counter>,
     conflicts: Family<OfSource, Counter>,
+    handshakes: Family<OfSource, Counter>,
     refusals: Family<OfReason, Counter>,
     seconds: Family<OfSource, Histogram, fn() -> Histogram>,
     body_bytes: Family<OfSource, Counter>,
@@ -61,6 +62,7 @@ impl Figures {
             verdicts: Family::default(),
             ties: Family::default(),
             conflicts: Family::default(),
+            handshakes: Family::default(),
             refusals: Family::default(),
             seconds: Family::new_with_constructor(answer_buckets),
             body_bytes: Family::default(),
@@ -71,6 +73,7 @@ impl Figures {
         http.register("verdicts", "Events answered, by verdict", figures.verdicts.clone());
         http.register("ties", "Events whose version equalled the stored one", figures.ties.clone());
         http.register("conflicts", "Duplicates whose bytes differ from the first", figures.conflicts.clone());
+        http.register("handshakes", "Handshakes answered, of which nothing is kept", figures.handshakes.clone());
         http.register("refusals", "Requests refused, by reason", figures.refusals.clone());
         http.register("answer_seconds", "From the request's head to its verdict", figures.seconds.clone());
         http.register("body_bytes", "Bytes of bodies read", figures.body_bytes.clone());
@@ -90,6 +93,7 @@ impl Figures {
             verdicts: Verdict::ALL.map(verdict),
             ties: self.ties.get_or_create_owned(&of_source),
             conflicts: self.conflicts.get_or_create_owned(&of_source),
+            handshakes: self.handshakes.get_or_create_owned(&of_source),
             seconds: self.seconds.get_or_create_owned(&of_source),
             body_bytes: self.body_bytes.get_or_create_owned(&of_source),
             refusals: self.refusals.clone(),
@@ -116,6 +120,8 @@ pub(super) struct SourceFigures {
     verdicts: [Counter; Verdict::ALL.len()],
     ties: Counter,
     conflicts: Counter,
+    /// How many handshakes were answered.
+    pub(super) handshakes: Counter,
     /// How long answers take.
     pub(super) seconds: Histogram,
     /// How much was read.

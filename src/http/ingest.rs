@@ -20,9 +20,9 @@ use super::body::{self, BodyFault};
 use super::figures::{EventNotTaken, EventQuarantined, RequestRefused};
 use super::problem::{self, Document};
 use super::public::{Edge, Entrance, Gate};
-use super::{answer, batch};
+use super::{answer, batch, handshake, health};
 use crate::source::spec::OnUnusable;
-use crate::source::{Reading, Reason, Refusal, Request, Source};
+use crate::source::{Reading, Reason, Refusal, Request, Source, UnpackFault};
 use crate::telemetry::emit;
 
 /// Bodies above this are verified and read on a thread of their own, so that other connections go on.
@@ -39,7 +39,7 @@ pub(super) struct TurnedAway {
     refused: Option<Refused>,
 }
 
-const fn away(reason: &'static str, document: &'static Document) -> TurnedAway {
+pub(super) const fn away(reason: &'static str, document: &'static Document) -> TurnedAway {
     TurnedAway { reason, document, refused: None }
 }
 
@@ -56,6 +56,25 @@ pub(super) async fn take(
     let answered = enter(edge, entrance, request, payload, tenant).await;
     entrance.figures.seconds.observe(started.elapsed().as_secs_f64());
     answered.unwrap_or_else(|away| turn_away(&edge.gate, entrance, &away))
+}
+
+/// Answers what is no event by its method: a handshake of the source, or someone who looks whether it is there.
+pub(super) async fn look(edge: &Edge, request: &HttpRequest, source: &str, tenant: Option<&str>) -> HttpResponse {
+    let gate = &*edge.gate;
+    let entrance = gate.entrance(source);
+    let Some(known) = &entrance.source else { return health::probe(false) };
+    let Some(greeting) = known.greet(&asked(gate, request, tenant, &Bytes::new())) else { return health::probe(true) };
+    let answered = if within_rate(gate, entrance) {
+        handshake::answer(edge, entrance, known, greeting).await
+    } else {
+        Err(away("rate-limited", &problem::RATE_LIMITED))
+    };
+    answered.unwrap_or_else(|away| turn_away(gate, entrance, &away))
+}
+
+fn within_rate(gate: &Gate, entrance: &Entrance) -> bool {
+    let now_ns = u64::try_from(gate.up().as_nanos()).unwrap_or(u64::MAX);
+    entrance.rate.as_ref().is_none_or(|rate| rate.allows(now_ns))
 }
 
 fn turn_away(gate: &Gate, entrance: &Entrance, away: &TurnedAway) -> HttpResponse {
@@ -78,9 +97,7 @@ async fn enter(
 ) -> Result<HttpResponse, TurnedAway> {
     let gate = &*edge.gate;
     let declared = check_head(gate, entrance, request.headers())?;
-    if let Some(rate) = &entrance.rate
-        && !rate.allows(u64::try_from(gate.up().as_nanos()).unwrap_or(u64::MAX))
-    {
+    if !within_rate(gate, entrance) {
         return Err(away("rate-limited", &problem::RATE_LIMITED));
     }
     let mut permit = edge.ingress.reserve(declared.unwrap_or(0)).map_err(not_taken)?;
@@ -91,6 +108,13 @@ async fn enter(
         Source::dummy_work(&body);
         return Err(away(Reason::UnknownSource.label(), &problem::UNAUTHORIZED));
     };
+    let room = source.unpacked_bytes_max(request.headers(), body.len());
+    permit.grow(room).map_err(not_taken)?;
+    if source.greets_unsigned()
+        && let Some(greeting) = source.greet(&asked(gate, request, tenant, &body))
+    {
+        return handshake::answer(edge, entrance, source, greeting).await;
+    }
     match judge(gate, source, request, tenant, body).await? {
         Reading::Event(event) => {
             let receipt = edge.ingress.take(event, permit).await.map_err(not_taken)?;
@@ -101,7 +125,7 @@ async fn enter(
             let taken = batch::take(edge, entrance, items, permit).await.map_err(not_taken)?;
             Ok(answer::batch(source.answer(), &taken))
         }
-        Reading::Reply(reply) => Ok(answer::handshake(reply)),
+        Reading::Greeting(greeting) => handshake::answer(edge, entrance, source, greeting).await,
         Reading::Empty => Err(away("body-empty", &problem::BODY_EMPTY)),
         Reading::Unusable(unusable) => {
             let (code, reason) = (unusable.code, unusable.reason.clone());
@@ -120,7 +144,10 @@ pub(super) fn check_head(gate: &Gate, entrance: &Entrance, headers: &HeaderMap) 
     if gate.is_draining() {
         return Err(away("draining", &problem::DRAINING));
     }
-    if !headers.get_all(CONTENT_ENCODING).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
+    let plain = || {
+        headers.get_all(CONTENT_ENCODING).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))
+    };
+    if !entrance.source.as_ref().map_or_else(plain, |source| source.takes_encoding(headers)) {
         return Err(away("content-encoding", &problem::ENCODING_UNSUPPORTED));
     }
     let Some(length) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
@@ -136,6 +163,7 @@ type Judged = Result<Reading, Unfit>;
 
 /// Why a request got no further than its signature and its content type.
 enum Unfit {
+    NotUnpacked(UnpackFault),
     NotAuthentic(Refusal),
     ContentType,
 }
@@ -149,20 +177,14 @@ async fn judge(
     body: Bytes,
 ) -> Result<Reading, TurnedAway> {
     let judged = if body.len() <= OFFLOAD_ABOVE_BYTES {
-        let request = Request {
-            method: request.method(),
-            target: target(request),
-            path_tenant: tenant,
-            headers: request.headers(),
-            body: &body,
-            now_ms: gate.clock.now_ms(),
-        };
-        verify_and_read(source, &request, &*gate.clock)
+        unpack_and_read(source, asked(gate, request, tenant, &body), &*gate.clock)
     } else {
         judge_apart(gate, source, request, tenant, body).await?
     };
     judged.map_err(|reason| match reason {
         Unfit::NotAuthentic(refusal) => not_authentic(gate, refusal),
+        Unfit::NotUnpacked(UnpackFault::TooLarge) => away("too-large", &problem::TOO_LARGE),
+        Unfit::NotUnpacked(_) => away("not-unpacked", &problem::UNAUTHORIZED),
         Unfit::ContentType => away("content-type", &problem::CONTENT_TYPE_UNSUPPORTED),
     })
 }
@@ -186,7 +208,7 @@ async fn judge_apart(
             body: &body,
             now_ms: clock.now_ms(),
         };
-        verify_and_read(&source, &request, &*clock)
+        unpack_and_read(&source, request, &*clock)
     };
     // An error means that the work panicked, or that the pool of threads is going down: a fault either way.
     actix_web::web::block(work).await.map_err(|_| {
@@ -195,8 +217,29 @@ async fn judge_apart(
     })
 }
 
+fn asked<'r>(gate: &Gate, request: &'r HttpRequest, tenant: Option<&'r str>, body: &'r Bytes) -> Request<'r> {
+    Request {
+        method: request.method(),
+        target: target(request),
+        path_tenant: tenant,
+        headers: request.headers(),
+        body,
+        now_ms: gate.clock.now_ms(),
+    }
+}
+
 fn target(request: &HttpRequest) -> &str {
     request.uri().path_and_query().map_or("/", |target| target.as_str())
+}
+
+/// Where the sender signs what it then packs, the signature is over what comes out; what does not come out was
+/// signed by nobody.
+fn unpack_and_read(source: &Source, request: Request<'_>, clock: &dyn Clock) -> Judged {
+    let signed = source.signed_bytes(request.headers, request.body.clone()).map_err(|fault| {
+        Source::dummy_work(request.body);
+        Unfit::NotUnpacked(fault)
+    })?;
+    verify_and_read(source, &Request { body: &signed, ..request }, clock)
 }
 
 /// The content type is judged after the signature: a stranger learns nothing from it.

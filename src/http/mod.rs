@@ -10,6 +10,7 @@ mod answer;
 mod batch;
 mod body;
 mod figures;
+mod handshake;
 mod health;
 mod ingest;
 mod listen;

@@ -171,6 +171,18 @@ documents! {
     /// Not vouched for: the one answer for every reason, known source or not.
     UNAUTHORIZED: 401 "Unauthorized", "unauthorized",
         "the request is not authentic for this address; check the address, the secret and the sender's clock, and sign the exact bytes sent";
+    /// A handshake whose text is missing, or looks like something else than a token.
+    HANDSHAKE_MALFORMED: 400 "Bad Request", "handshake-malformed",
+        "the request is a handshake of this source, and a text that belongs in the answer is missing or no plain token";
+    /// A handshake of which something does not hold.
+    HANDSHAKE_REFUSED: 403 "Forbidden", "handshake-refused",
+        "the request is a handshake of this source, and what it has to show does not hold; see the source's settings";
+    /// The same, for senders that want to hear 404.
+    HANDSHAKE_UNKNOWN: 404 "Not Found", "handshake-unknown",
+        "the request is a handshake of this source about something it did not ask for";
+    /// The address a handshake names did not answer well.
+    HANDSHAKE_UNFINISHED: 503 "Service Unavailable", "handshake-unfinished",
+        "the handshake could not be finished; send it again, the log of this node says why", retry after "5";
     /// Authentic, and empty.
     BODY_EMPTY: 400 "Bad Request", "body-empty",
         "the request is authentic but has no body, so there is nothing to keep";

@@ -31,7 +31,7 @@ use super::figures::{Figures, SourceFigures, UNKNOWN};
 use super::rate::Rate;
 use super::route::Door;
 use super::{ListenSettings, health, ingest, listen, problem};
-use crate::source::{MAX_BODY_DEFAULT, Source};
+use crate::source::{Confirm, MAX_BODY_DEFAULT, Source};
 use crate::telemetry::emit;
 
 /// Limits that hold for every request.
@@ -57,6 +57,8 @@ pub struct GateParts {
     pub clock: Arc<dyn Clock>,
     /// The configured sources.
     pub sources: Vec<Arc<Source>>,
+    /// Fetches the addresses that handshakes name.
+    pub confirm: Arc<dyn Confirm>,
     /// Limits of requests.
     pub limits: RequestLimits,
 }
@@ -84,6 +86,8 @@ pub struct Gate {
     clock_tolerance_ms: i64,
     /// The longest time until the answer to a batch.
     pub(super) answer_within: Duration,
+    /// Fetches the addresses that handshakes name.
+    pub(super) confirm: Arc<dyn Confirm>,
     /// The engine behind it.
     pub(super) engine: Engine,
     /// Wall time and ids.
@@ -117,6 +121,7 @@ impl Gate {
             draining: AtomicBool::new(false),
             clock_tolerance_ms: i64::try_from(limits.clock_tolerance.as_millis()).unwrap_or(i64::MAX),
             answer_within: limits.answer_within,
+            confirm: parts.confirm,
             engine: parts.engine,
             clock: parts.clock,
         }
@@ -210,7 +215,7 @@ async fn answer(edge: &Edge, request: &HttpRequest, payload: Payload) -> HttpRes
     match Door::of(request.path()) {
         Door::Ingest { source, tenant } => match *request.method() {
             Method::POST => ingest::take(edge, request, payload, source, tenant).await,
-            Method::GET | Method::HEAD | Method::OPTIONS => health::probe(edge.gate.entrance(source).source.is_some()),
+            Method::GET | Method::HEAD | Method::OPTIONS => ingest::look(edge, request, source, tenant).await,
             _ => problem::method_not_allowed(true),
         },
         Door::Health if reads => health::alive(),

@@ -1,24 +1,30 @@
 //! A source's settings as a [`Source`], or everything that is wrong with them at once.
 
+mod handshake;
 mod order;
 mod refetch;
+mod tenants;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix_web::http::header::HeaderName;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use bytes::Bytes;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tidegate_actors::rules::version::{Precision, VERSION_PARTS_MAX};
 
+use super::canonical::Without;
+use super::handshake::{Key, Template};
 use super::pattern::Patterns;
-use super::reference::{Reference, Wants};
-use super::rules::{
-    AlsoRule, BatchRule, ChallengeRule, DeleteRule, ResourceRule, Rules, StateRule, TenantRule, VersionPart,
-};
+use super::reference::Reference;
+use super::rules::{AlsoRule, BatchRule, DeleteRule, ResourceRule, Rules, Split, StateRule, VersionPart};
 use super::spec::{
-    AlsoSpec, ChallengeSpec, DeleteSpec, PrecisionSpec, ResourceSpec, SourceSpec, Texts, VersionForm, VersionSpec,
+    AlsoSpec, CodingSpec, DecodeSpec, DeleteSpec, PrecisionSpec, ResourceSpec, SignedAs, SourceSpec, Texts,
+    VersionForm, VersionSpec,
 };
+use super::times;
 use super::verify::Verifier;
+use super::wants::{ConfigValues, Hidden, TextRule, Wants};
 use super::{Answer, MAX_BODY_DEFAULT, Problem, ResolvedSecret, Source};
 
 /// The longest body a source may take.
@@ -31,16 +37,38 @@ const NAME_BYTES_MAX: usize = 63;
 /// Headers that never leave the request, whatever a source asks for.
 const NEVER_KEPT: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
 
+/// The values of a source's `config`, their secrets fetched.
+pub type ResolvedConfig = BTreeMap<String, Vec<SecretString>>;
+
 impl Source {
-    /// Compiles a source; on failure says everything that is wrong, with keys below the source.
+    /// Compiles a source whose `config` needs nothing fetched; on failure says everything that is wrong, with keys
+    /// below the source.
     pub fn compile(spec: &SourceSpec, secrets: &[ResolvedSecret]) -> Result<Self, Vec<Problem>> {
         let spec = spec.with_preset().map_err(|problem| vec![problem])?;
-        let mut compiler = Compiler { wants: Wants::default(), problems: Vec::new(), items: spec.batch.is_some() };
-        compiler.names(&spec, secrets);
-        let verifier = Verifier::compile(&spec, secrets).map_err(|found| compiler.problems.extend(found)).ok();
-        let rules = compiler.rules(&spec);
+        let values = |texts: &Texts| texts.all().iter().map(|text| SecretString::from(text.as_str())).collect();
+        let config = spec.config.iter().map(|(name, value)| (name.clone(), values(&value.0))).collect();
+        Self::compile_with(&spec, secrets, &config)
+    }
+
+    /// Compiles a source; on failure says everything that is wrong, with keys below the source.
+    pub fn compile_with(
+        spec: &SourceSpec,
+        secrets: &[ResolvedSecret],
+        config: &ResolvedConfig,
+    ) -> Result<Self, Vec<Problem>> {
+        let spec = spec.with_preset().map_err(|problem| vec![problem])?;
+        let mut compiler = Compiler {
+            wants: Wants { config: hidden(config), ..Wants::default() },
+            problems: Vec::new(),
+            items: spec.batch.is_some(),
+        };
+        let nobodys = nobodys_secret(&spec);
+        let for_verifier = if secrets.is_empty() && spec.setup.is_some() { &nobodys } else { secrets };
+        let verifier = Verifier::compile(&spec, for_verifier).map_err(|found| compiler.problems.extend(found)).ok();
+        let rules = compiler.rules(&spec, verifier.as_ref());
+        compiler.names(&spec, secrets, &rules.tenant);
         if let Some(verifier) = &verifier {
-            compiler.unsigned_headers(&rules, verifier);
+            compiler.unsigned_resources(&rules, verifier);
         }
         let answer = compiler.answer(&spec);
         let max_body = spec.max_body.map_or(MAX_BODY_DEFAULT, |size| size.0);
@@ -50,6 +78,7 @@ impl Source {
         if spec.rate.is_some_and(|rate| rate.per_second == 0 || rate.burst == Some(0)) {
             compiler.problem("rate", "takes nothing: state at least 1, or leave it out".to_owned());
         }
+        compiler.explain_config(&spec);
         compiler.say_once();
         let (Some(verifier), true) = (verifier, compiler.problems.is_empty()) else {
             return Err(compiler.problems);
@@ -61,9 +90,11 @@ impl Source {
             name: Arc::from(spec.name.as_str()),
             preset: spec.preset.clone(),
             verifier,
+            handshake_keys: handshake_keys(&rules, secrets),
             rules,
             on_unusable: spec.on_unusable.unwrap_or_default(),
             max_body,
+            coding: spec.content_encoding.unwrap_or_default(),
             content_types: spec
                 .content_types
                 .unwrap_or_default()
@@ -72,8 +103,36 @@ impl Source {
                 .collect(),
             answer,
             rate: spec.rate,
+            origin: spec.verify.and_then(|verify| verify.origin).unwrap_or_default(),
+            setup: spec.setup.map(|setup| setup.secret_to.into()),
         })
     }
+}
+
+fn hidden(config: &ResolvedConfig) -> ConfigValues {
+    let value = |text: &SecretString| Hidden(Arc::from(text.expose_secret()));
+    Arc::new(config.iter().map(|(name, texts)| (name.clone(), texts.iter().map(value).collect())).collect())
+}
+
+/// What a source verifies with that has no secret yet: nobody knows it, so nothing passes.
+fn nobodys_secret(spec: &SourceSpec) -> [ResolvedSecret; 1] {
+    let prefix = spec.verify.as_ref().and_then(|verify| verify.secret_prefix.as_deref()).unwrap_or_default();
+    let text = format!("{prefix}{}", hex::encode(rand::random::<[u8; 32]>()));
+    [ResolvedSecret { key: "secrets".to_owned(), tenant: None, value: text.into(), until_ms: None }]
+}
+
+/// Secrets as texts, only where an answer needs them.
+fn handshake_keys(rules: &Rules, secrets: &[ResolvedSecret]) -> Vec<Key> {
+    let mut all = rules.signed_handshakes.iter().chain(&rules.unsigned.all);
+    if !all.any(|handshake| handshake.any(&Template::needs_secret)) {
+        return Vec::new();
+    }
+    let key = |secret: &ResolvedSecret| Key {
+        tenant: secret.tenant.as_deref().map(Arc::from),
+        until_ms: secret.until_ms,
+        text: secret.value.clone(),
+    };
+    secrets.iter().map(key).collect()
 }
 
 /// Collects what the rules want from a request, and what is wrong with them.
@@ -100,77 +159,25 @@ impl Compiler {
         self.problems = said;
     }
 
-    fn names(&mut self, spec: &SourceSpec, secrets: &[ResolvedSecret]) {
-        if !is_name(&spec.name) {
-            self.problem(
-                "name",
-                format!("is {:?}: use 1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` or `.`", spec.name),
-            );
-        }
-        let by_path = spec.tenant.as_deref() == Some("path");
-        for (index, tenant) in spec.tenants.iter().enumerate() {
-            let key = format!("tenants[{index}]");
-            if tenant.name().trim().is_empty() || tenant.name().len() > 255 {
-                self.problem(&key, "has a blank or overlong name: correct it".to_owned());
+    /// A value that is missing is told with what its preset says of it.
+    fn explain_config(&mut self, spec: &SourceSpec) {
+        for (name, help) in spec.config_help.iter().flatten() {
+            let refers = format!("refers to `config.{name}`");
+            if let Some(problem) = self.problems.iter_mut().find(|problem| problem.message.starts_with(&refers)) {
+                *problem = Problem::new(format!("config.{name}"), format!("is missing: state {help}"));
             }
-            if by_path && !is_name(tenant.name()) {
-                self.problem(
-                    &key,
-                    format!("is {:?}, which cannot stand in a path: use letters, digits, `-`, `_`, `.`", tenant.name()),
-                );
-            }
-            if spec.tenants[..index].iter().any(|other| other.name() == tenant.name()) {
-                self.problem(&key, format!("repeats {:?}: leave one out", tenant.name()));
-            }
-            let own = |secret: &ResolvedSecret| secret.tenant.as_deref() == Some(tenant.name());
-            if by_path && !secrets.iter().any(own) {
-                self.problem(
-                    &key,
-                    "has no secret of its own: with `tenant = \"path\"` a request signed for one tenant would pass for another"
-                        .to_owned(),
-                );
-            }
-            if !by_path && !tenant.secrets().is_empty() {
-                self.problem(&key, "has secrets of its own, which needs `tenant = \"path\"`".to_owned());
-            }
-        }
-        if !spec.tenants.is_empty() && spec.tenant.is_none() {
-            self.problem("tenant", "is missing although `tenants` are listed: say where the tenant stands".to_owned());
-        }
-        if by_path && spec.tenants.is_empty() {
-            self.problem(
-                "tenants",
-                "is empty although `tenant = \"path\"`: list the tenants with their secrets".to_owned(),
-            );
-        }
-        self.shared_secrets(by_path, secrets);
-    }
-
-    fn shared_secrets(&mut self, by_path: bool, secrets: &[ResolvedSecret]) {
-        for (index, secret) in secrets.iter().enumerate() {
-            if by_path && secret.tenant.is_none() {
-                self.problem(&secret.key, "is shared by all tenants: move it to the tenant it belongs to".to_owned());
-            }
-            let text = secret.value.expose_secret();
-            let same = secrets[..index].iter().find(|other| other.value.expose_secret() == text);
-            if let Some(same) = same {
-                self.problem(&secret.key, format!("is the same secret as `{}`: leave one out", same.key));
-            }
+            self.problems.retain(|problem| !problem.message.starts_with(&refers));
         }
     }
 
-    fn rules(&mut self, spec: &SourceSpec) -> Rules {
+    fn rules(&mut self, spec: &SourceSpec, verifier: Option<&Verifier>) -> Rules {
         let kind = spec.kind.as_ref().map_or_else(Vec::new, |kind| self.references("type", kind));
         if kind.iter().any(Reference::reads_kind) {
             self.problem("type", "refers to itself: name where the type stands".to_owned());
         }
         let batch = self.batch(spec);
         let key = self.key(spec);
-        let tenant = match spec.tenant.as_deref() {
-            None => TenantRule::None,
-            Some("path") => TenantRule::Path,
-            Some(text) => self.reference("tenant", text).map_or(TenantRule::None, TenantRule::Signed),
-        };
+        let tenant = self.tenant(spec, verifier);
         let mut general = self.state("", spec, None);
         let narrow = spec.narrow.iter().flatten().enumerate().map(|(index, narrow)| {
             let prefix = format!("narrow[{index}].");
@@ -187,14 +194,17 @@ impl Compiler {
         }
         let also = spec.also.iter().flatten().enumerate().map(|(index, also)| self.also(index, also)).collect();
         let form_json = spec.form_json.as_deref().map(|field| self.wants.field(field));
+        let text = TextRule { form_json, decode: spec.decode.unwrap_or_default() };
+        let mut without = Without::default();
+        spec.digest_without.iter().flatten().for_each(|pointer| without.add(pointer));
         let volatile = spec.digest_without.iter().flatten().filter_map(|pointer| self.volatile(pointer));
         let volatile = volatile.collect();
         let types = spec.types.as_ref().map(|types| self.patterns("types", types, true));
         let pings = self.patterns("pings", spec.pings.as_deref().unwrap_or_default(), false);
-        let challenge = spec.challenge.as_ref().and_then(|challenge| self.challenge(challenge));
+        let (signed_handshakes, unsigned) = self.handshakes(spec, text);
         Rules {
             wants: Wants::default(),
-            form_json,
+            text,
             batch,
             key,
             kind,
@@ -207,7 +217,9 @@ impl Compiler {
             pings,
             refetch,
             volatile,
-            challenge,
+            without,
+            signed_handshakes,
+            unsigned,
             kept: Vec::new(),
         }
     }
@@ -226,16 +238,36 @@ impl Compiler {
             }
             return None;
         };
-        if spec.form_json.is_some() {
-            let message = "goes with JSON bodies, and `form_json` is set: leave one of them out";
-            self.problem("batch", message.to_owned());
-        }
+        let split = match text.as_str() {
+            "lines" => {
+                if spec.decode.unwrap_or_default() != DecodeSpec::Json {
+                    self.problem("batch", "is \"lines\", which go with JSON: leave `decode` out".to_owned());
+                }
+                self.wants.whole = true;
+                Split::Lines
+            }
+            text => self.split(text)?,
+        };
+        Some(BatchRule { split, items_max: usize::try_from(items_max).unwrap_or(usize::MAX) })
+    }
+
+    fn split(&mut self, text: &str) -> Option<Split> {
         let Some(pointer) = text.strip_prefix("body:") else {
-            self.problem("batch", format!("must be \"body:\" or \"body:/pointer\" of an array, got {text:?}"));
+            let message = format!("must be \"body:\" or \"body:/pointer\" of an array, or \"lines\", got {text:?}");
+            self.problem("batch", message);
             return None;
         };
-        let slot = self.wants.body.add(pointer).map_err(|message| self.problem("batch", message)).ok()?;
-        Some(BatchRule { slot, items_max: usize::try_from(items_max).unwrap_or(usize::MAX) })
+        let split = match pointer.split_once("/*") {
+            None => self.wants.body.add(pointer).map(Split::Array),
+            Some((_, inner)) if !inner.starts_with('/') || inner.contains("/*") => {
+                Err(format!("has {text:?}: `*` stands for the items of one array, with another array below it"))
+            }
+            Some((outer, inner)) => self.wants.body.add(outer).and_then(|outer| {
+                let inner = self.wants.outer.add(inner)?;
+                Ok(Split::Nested { outer, inner })
+            }),
+        };
+        split.map_err(|message| self.problem("batch", message)).ok()
     }
 
     fn key(&mut self, spec: &SourceSpec) -> Vec<Reference> {
@@ -304,8 +336,14 @@ impl Compiler {
                 self.problem(&format!("{key}.ranks"), "belongs to `as = \"rank\"`, and to nothing else".to_owned());
             }
             let ranks = self.patterns(&format!("{key}.ranks"), &part.ranks, false);
+            let zone = part.zone.as_deref().map(times::zone);
+            if zone == Some(None) || (zone.is_some() && part.form != VersionForm::Time) {
+                let message = "must be \"UTC\" or an offset such as \"+02:00\", and goes with `as = \"time\"`";
+                self.problem(&format!("{key}.zone"), message.to_owned());
+            }
             let Some(from) = self.reference(&format!("{key}.from"), &part.from) else { continue };
-            all.push(VersionPart { from, form: part.form, precision: precision(part.precision), ranks });
+            let (form, precision) = (part.form, precision(part.precision));
+            all.push(VersionPart { from, form, precision, zone: zone.flatten(), ranks });
         }
         all
     }
@@ -369,35 +407,6 @@ impl Compiler {
         added.map_err(|message| self.problem("digest_without", message)).ok()
     }
 
-    fn challenge(&mut self, spec: &ChallengeSpec) -> Option<ChallengeRule> {
-        let from = self.reference("challenge.from", &spec.from)?;
-        let echo = self.reference("challenge.echo", &spec.echo)?;
-        Some(ChallengeRule { from, equals: spec.equals.clone(), echo })
-    }
-
-    /// A header that nobody signed may not choose whose state changes.
-    fn unsigned_headers(&mut self, rules: &Rules, verifier: &Verifier) {
-        let mut checks: Vec<(&str, &Reference)> = Vec::new();
-        if let TenantRule::Signed(reference) = &rules.tenant {
-            checks.push(("tenant", reference));
-        }
-        let narrowed = rules.narrow.iter().filter_map(|(_, rule)| rule.resource.as_ref());
-        let also = rules.also.iter().map(|also| &also.resource);
-        for resource in rules.general.resource.iter().chain(narrowed).chain(also) {
-            checks.extend(resource.id.iter().chain(&resource.kind).map(|reference| ("resource", reference)));
-        }
-        let mut found = Vec::new();
-        for (key, reference) in checks {
-            if let Some(name) = reference.headers().find(|name| !verifier.signs_header(name)) {
-                found.push(Problem::new(
-                    key,
-                    format!("comes from the header `{name}`, which the signature does not cover: read it from the signed body"),
-                ));
-            }
-        }
-        self.problems.extend(found);
-    }
-
     fn answer(&mut self, spec: &SourceSpec) -> Answer {
         let answer = spec.answer.clone().unwrap_or_default();
         let status = answer.status.unwrap_or(200);
@@ -408,10 +417,21 @@ impl Compiler {
             self.problem("answer.body", "is longer than 4096 bytes".to_owned());
         }
         let kind = answer.content_type.unwrap_or_else(|| "text/plain; charset=utf-8".to_owned());
-        if kind.parse::<actix_web::http::header::HeaderValue>().is_err() {
+        if kind.parse::<HeaderValue>().is_err() {
             self.problem("answer.content_type", "cannot be a header's value: correct it".to_owned());
         }
-        Answer { status, body: answer.body.map(|body| (kind, Bytes::from(body))) }
+        let mut headers = Vec::new();
+        for (name, text) in &answer.headers {
+            let key = format!("answer.headers.{name}");
+            let texts = self.known_texts(&key, text);
+            let value = texts.first().and_then(|text| HeaderValue::from_str(&text.0).ok());
+            match (name.parse::<HeaderName>(), value) {
+                (Ok(name), Some(value)) => headers.push((name, value)),
+                _ if texts.is_empty() => {}
+                _ => self.problem(&key, "is no header that can be answered: correct it".to_owned()),
+            }
+        }
+        Answer { status, body: answer.body.map(|body| (kind, Bytes::from(body))), headers }
     }
 }
 
@@ -441,7 +461,10 @@ fn kept_headers(spec: &SourceSpec, rules: &Rules, verifier: &Verifier) -> Vec<He
     });
     let read = rules.key.iter().chain(&rules.kind).chain(of_state).flat_map(Reference::headers).cloned();
     let mut kept: Vec<HeaderName> = Vec::new();
-    for name in std::iter::once(actix_web::http::header::CONTENT_TYPE).chain(read).chain(stated) {
+    let CodingSpec { gzip, deflate } = spec.content_encoding.unwrap_or_default();
+    // what is kept as it came is read by this header
+    let packed = [gzip, deflate].contains(&Some(SignedAs::SignedEncoded)).then_some(CONTENT_ENCODING);
+    for name in std::iter::once(CONTENT_TYPE).chain(packed).chain(read).chain(stated) {
         let secret = NEVER_KEPT.contains(&name.as_str()) || verifier.signature_headers().any(|header| *header == name);
         if !secret && !kept.contains(&name) {
             kept.push(name);

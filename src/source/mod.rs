@@ -7,9 +7,13 @@
 //! gives an `Unusable` with a stable code and a text that says what to do.
 
 mod batch;
+mod canonical;
 mod compile;
+mod decode;
 mod digest;
+mod encoding;
 mod form;
+mod handshake;
 mod json;
 mod parts;
 mod pattern;
@@ -23,16 +27,23 @@ mod rules;
 #[expect(clippy::module_inception, reason = "the type the module is named after")]
 mod source;
 pub mod spec;
+mod step;
+mod times;
 mod verify;
+mod wants;
+mod xml;
 
 use std::fmt;
 
 use actix_web::http::Method;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use secrecy::SecretString;
 use tidegate_actors::rules::event::{Event, Unusable};
 
+pub use compile::ResolvedConfig;
+pub use encoding::UnpackFault;
+pub use handshake::{Confirm, Greeted, Greeting};
 pub use refetch::{Answered, FETCHED, FetchLimits};
 pub use refusal::{Reason, Refusal};
 pub use source::{Signing, Source, Verified};
@@ -97,8 +108,8 @@ pub enum Reading {
     Event(Event),
     /// Several, in the order they stand; none at all where the array is empty.
     Batch(Vec<Item>),
-    /// A handshake: this is the answer, nothing is kept.
-    Reply(ChallengeAnswer),
+    /// A handshake: nothing is kept.
+    Greeting(Greeting),
     /// Authentic, and not usable.
     Unusable(Unusable),
     /// Authentic, and without a body: 400.
@@ -115,13 +126,6 @@ pub enum Item {
     Unusable(Unusable),
 }
 
-/// The answer to a handshake; content type `text/plain` with `nosniff`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChallengeAnswer {
-    /// The text.
-    pub body: Bytes,
-}
-
 /// The 2xx a sender wants in place of the receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -129,4 +133,6 @@ pub struct Answer {
     pub status: u16,
     /// A fixed body; `None`: the receipt.
     pub body: Option<(String, Bytes)>,
+    /// Headers to add.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }

@@ -46,6 +46,9 @@ fn overlay(own: SourceSpec, preset: &SourceSpec) -> SourceSpec {
                 preset: own.preset,
                 secrets: own.secrets,
                 tenants: own.tenants,
+                secrets_file: own.secrets_file,
+                setup: own.setup,
+                config: preset.config.clone().into_iter().chain(own.config).collect(),
                 verify: overlay_verify(own.verify, preset.verify.as_ref()),
                 $($field: own.$field.or_else(|| preset.$field.clone()),)*
             }
@@ -54,7 +57,7 @@ fn overlay(own: SourceSpec, preset: &SourceSpec) -> SourceSpec {
     or_preset!(
         allow_weak_secret batch batch_items key kind tenant resource version on_missing_version order merge state epoch_on
         effect_key refetch types pings delete also narrow
-        form_json digest_without keep_headers on_unusable challenge max_body content_types answer rate
+        form_json decode digest_without keep_headers on_unusable config_help handshake max_body content_encoding content_types answer rate
     )
 }
 

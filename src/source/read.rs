@@ -4,31 +4,27 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::HeaderMap;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent, Resource, Unusable};
 use tidegate_actors::rules::fields::{MEMBERS_MAX, Patch};
 use tidegate_actors::rules::key::{BodyDigest, Key, KeyError};
 
-use super::form::{self, FormFault};
-use super::json::{JsonFault, Values, Wanted};
+use super::json::Values;
 use super::parts::{self, MembersFault};
 use super::reference::{Found, Reference};
 use super::rules::{
-    self, AlsoRule, CHALLENGE, EFFECT_KEY, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule,
-    VersionPart,
+    self, AlsoRule, EFFECT_KEY, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule, VersionPart,
 };
-use super::verify::trimmed;
-use super::{ChallengeAnswer, Reading, Request, Source, Verified, digest};
+use super::wants::json_flaw;
+use super::{Reading, Request, Source, Verified, digest};
 
 /// The most resources of one event.
 const GUARDS_MAX: usize = 64;
 /// The most bytes of a kept header's value, and of all kept headers.
 const HEADER_BYTES_MAX: usize = 1024;
 const HEADERS_BYTES_MAX: usize = 8 * 1024;
-/// The most bytes of a challenge that is echoed.
-const CHALLENGE_BYTES_MAX: usize = 512;
 
 type Guards = SmallVec<[Guard; 1]>;
 /// The parts of a version, and whether an event without it is unusable.
@@ -43,6 +39,8 @@ pub(super) struct Part<'a> {
     pub(super) headers: &'a Bytes,
     /// The raw bytes, whole.
     pub(super) body: &'a Bytes,
+    /// What they say, inside their content encoding.
+    pub(super) content: &'a Bytes,
 }
 
 impl Source {
@@ -54,7 +52,13 @@ impl Source {
         }
         let tenant: Arc<str> = verified.tenant.clone().unwrap_or_else(|| Arc::from(""));
         let headers = self.kept(request.headers);
-        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body };
+        let unpacked = self.content(request.headers, request.body);
+        let content = unpacked.as_ref().unwrap_or(request.body);
+        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body, content };
+        if let Err(fault) = unpacked {
+            let flaw = Flaw::new("body-not-unpacked", format!("{fault}: raise `max_body`, or ask the sender"));
+            return Reading::Unusable(self.unusable(&whole, flaw, ids()));
+        }
         self.try_read(&whole, ids).unwrap_or_else(|flaw| Reading::Unusable(self.unusable(&whole, flaw, ids())))
     }
 
@@ -75,42 +79,23 @@ impl Source {
     fn try_read(&self, whole: &Part<'_>, ids: &dyn Fn() -> EventId) -> Result<Reading, Flaw> {
         let rules = &self.rules;
         let headers = whole.request.headers;
-        let as_form = is_form(headers);
-        let wanted: &[String] = if as_form { &rules.wants.fields } else { &[] };
-        let fields = form::read(whole.body, wanted).map_err(form_flaw)?;
-        let text: Option<&str> = match rules.form_json {
-            Some(field) if as_form => fields.get(field).and_then(Option::as_deref),
-            _ if rules.wants.body.is_empty() => None,
-            _ => Some(body_text(whole.body)?),
-        };
-        let body = pick(&rules.wants.body, text)?;
-        let mut field_json: Vec<Vec<Option<&str>>> = Vec::new();
-        for (field, wanted) in &rules.wants.field_json {
-            field_json.push(pick(wanted, fields.get(*field).and_then(Option::as_deref))?.into_vec());
-        }
-        let found = Found {
-            headers,
-            raw: whole.body,
-            body: &body,
-            fields: &fields,
-            field_json: &field_json,
-            item: &[],
-            kind: "",
-        };
-        if let Some(answer) = self.challenge(&found)? {
-            return Ok(Reading::Reply(answer));
+        let texts = rules.wants.texts(rules.text, headers, whole.request.target, whole.content)?;
+        let picked = rules.wants.pick(&texts)?;
+        let deep = rules.wants.body_deep.read(&picked.deep_texts).map_err(json_flaw)?;
+        let found = Found { without: &rules.without, ..picked.found(&texts, &deep, headers, whole.content) };
+        if let Some(greeting) = self.greet_signed(&found, whole.request, Some(whole.tenant)) {
+            return Ok(Reading::Greeting(greeting));
         }
         match rules.batch {
             Some(rule) => self.batch(rule, whole, &found, ids).map(Reading::Batch),
-            None => self.event(whole, text, &body, &found, ids()).map(Reading::Event),
+            None => self.event(whole, &picked.body, &found, ids()).map(Reading::Event),
         }
     }
 
-    /// One event; `values` are those picked out of `text`, which is its body.
+    /// One event; `values` are those picked out of its text.
     pub(super) fn event(
         &self,
         part: &Part<'_>,
-        text: Option<&str>,
         values: &Values<'_>,
         untyped: &Found<'_>,
         id: EventId,
@@ -142,7 +127,7 @@ impl Source {
             source: self.name.clone(),
             tenant,
             key,
-            digest: self.digest(part.body, text, values),
+            digest: self.digest(part.content, untyped.text, values),
             guards,
             order: Arc::clone(&state.order),
             step,
@@ -155,22 +140,6 @@ impl Source {
             body: part.body.clone(),
             kind,
         })
-    }
-
-    fn challenge(&self, found: &Found<'_>) -> Result<Option<ChallengeAnswer>, Flaw> {
-        let Some(rule) = &self.rules.challenge else { return Ok(None) };
-        let asked = rule.from.text(found).ok().flatten();
-        if asked.as_deref() != Some(rule.equals.as_str()) {
-            return Ok(None);
-        }
-        let echo = CHALLENGE.text(&rule.echo, found)?.unwrap_or_default();
-        // only what looks like a token is sent back: an echo must not carry someone else's text
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=');
-        if echo.is_empty() || echo.len() > CHALLENGE_BYTES_MAX || !echo.bytes().all(is_token) {
-            let from = &rule.echo.text;
-            return Err(Flaw::new("challenge-malformed", format!("the challenge at `{from}` is missing or no token")));
-        }
-        Ok(Some(ChallengeAnswer { body: Bytes::from(echo.into_owned()) }))
     }
 
     fn kind(&self, found: &Found<'_>) -> Result<String, Flaw> {
@@ -281,8 +250,11 @@ impl Source {
             )
         })?;
         for item in items {
-            let item = self.rules.wants.item.read(item).map_err(json_flaw)?;
-            self.guard(guards, &also.resource, version, &Found { item: &item, ..*found }, tenant)?;
+            let wants = &self.rules.wants;
+            let item = wants.item.read(item).map_err(json_flaw)?;
+            let texts = wants.item_deep.texts(&item);
+            let deep = wants.item_deep.read(&texts).map_err(json_flaw)?;
+            self.guard(guards, &also.resource, version, &Found { item: &item, item_deep: &deep, ..*found }, tenant)?;
         }
         Ok(())
     }
@@ -368,41 +340,4 @@ pub(super) fn members(state: &Reference, found: &Found<'_>) -> Result<Patch, Fla
         Flaw::new(code, format!("the state at `{from}` {is}: correct `state` of the source, or ask the sender"))
     })?;
     Ok(Patch(members.into_iter().map(|(name, value)| (name, value.to_owned())).collect()))
-}
-
-fn pick<'a>(wanted: &Wanted, text: Option<&'a str>) -> Result<Values<'a>, Flaw> {
-    text.map_or_else(|| Ok(wanted.absent()), |text| wanted.read(text).map_err(json_flaw))
-}
-
-pub(super) fn body_text(body: &[u8]) -> Result<&str, Flaw> {
-    let text = std::str::from_utf8(body).map_err(|error| {
-        let at = error.valid_up_to();
-        Flaw::new("body-not-text", format!("the body is not UTF-8 from byte {at} on: ask the sender for UTF-8"))
-    })?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
-}
-
-pub(super) fn json_flaw(fault: JsonFault) -> Flaw {
-    match fault {
-        JsonFault::NotJson(error) => Flaw::new("body-not-json", format!("the body is not JSON: {error}")),
-        JsonFault::Duplicate(name) => Flaw::new(
-            "body-duplicate-key",
-            format!("the needed key {name:?} stands twice in one object, and readers differ on which one counts"),
-        ),
-    }
-}
-
-fn form_flaw(fault: FormFault) -> Flaw {
-    match fault {
-        FormFault::Duplicate(name) => {
-            Flaw::new("body-duplicate-key", format!("the needed form field {name:?} came twice"))
-        }
-        FormFault::NotText(name) => Flaw::new("body-not-text", format!("the form field {name:?} is not UTF-8")),
-    }
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    const FORM: &[u8] = b"application/x-www-form-urlencoded";
-    let value = headers.get(CONTENT_TYPE).map(trimmed).unwrap_or_default();
-    value.len() >= FORM.len() && value[..FORM.len()].eq_ignore_ascii_case(FORM)
 }

@@ -15,9 +15,10 @@ use tidegate_actors::rules::key::{BodyDigest, Key};
 use tidegate_actors::rules::order::{Merge, Order, Policy, Tie};
 
 use super::Source;
-use super::read::{body_text, json_flaw, members};
-use super::reference::{Found, Reference, Wants};
+use super::read::members;
+use super::reference::{Found, Reference};
 use super::rules::{Flaw, VersionPart, version};
+use super::wants::{Wants, body_text, json_flaw};
 
 /// The type of an event that is a provider's answer.
 pub const FETCHED: &str = "tidegate.fetched";
@@ -113,15 +114,11 @@ impl Source {
         let text = if answer.gone { "" } else { body_text(answer.body)? };
         let values =
             if answer.gone { rule.wants.body.absent() } else { rule.wants.body.read(text).map_err(json_flaw)? };
-        let found = Found {
-            headers: answer.headers,
-            raw: answer.body,
-            body: &values,
-            fields: &Default::default(),
-            field_json: &[],
-            item: &[],
-            kind: FETCHED,
-        };
+        let texts = rule.wants.body_deep.texts(&values);
+        let deep = rule.wants.body_deep.read(&texts).map_err(json_flaw)?;
+        let text = Some(text);
+        let found =
+            Found { body: &values, deep: &deep, text, kind: FETCHED, ..Found::empty(answer.headers, answer.body) };
         let version = version(&rule.version, &found)?;
         if version.is_none() && !answer.gone {
             let from = rule.version.iter().map(|part| part.from.text.as_str()).collect::<Vec<_>>().join(", ");

@@ -5,13 +5,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actix_web::http::header::HeaderName;
+use jiff::tz::Offset;
 use tidegate_actors::rules::order::Order;
 use tidegate_actors::rules::version::{EpochUnit, Part, Precision, Version, VersionError};
 
+use super::canonical::{CanonicalFault, Without};
+use super::handshake::{Handshake, Unsigned};
 use super::pattern::Patterns;
-use super::reference::{Fault, Found, Reference, Wants};
+use super::reference::{Fault, Found, Reference};
 use super::refetch::RefetchRule;
 use super::spec::VersionForm;
+use super::times;
+use super::wants::{TextRule, Wants};
 
 /// The most bytes of an event type, and of a resource's type or id.
 pub(super) const TEXT_BYTES_MAX: usize = 255;
@@ -27,7 +32,7 @@ pub(super) struct Flaw {
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) wants: Wants,
-    pub(super) form_json: Option<usize>,
+    pub(super) text: TextRule,
     pub(super) batch: Option<BatchRule>,
     pub(super) key: Vec<Reference>,
     pub(super) kind: Vec<Reference>,
@@ -41,23 +46,40 @@ pub(super) struct Rules {
     pub(super) refetch: Option<RefetchRule>,
     /// Slots of the volatile members: in the body, or of a batch in each item.
     pub(super) volatile: Vec<usize>,
-    pub(super) challenge: Option<ChallengeRule>,
+    /// The same as a tree, for canonical digests.
+    pub(super) without: Without,
+    /// Answered once the signature holds.
+    pub(super) signed_handshakes: Vec<Handshake>,
+    /// Answered without one.
+    pub(super) unsigned: Unsigned,
     pub(super) kept: Vec<HeaderName>,
 }
 
 /// Where the events of one request stand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchRule {
-    /// Slot of the array.
-    pub(super) slot: usize,
+    pub(super) split: Split,
     /// The most items.
     pub(super) items_max: usize,
+}
+
+/// What parts a request into events.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Split {
+    /// The array at this slot of the body.
+    Array(usize),
+    /// The arrays at a slot of each item of an array of the body.
+    Nested { outer: usize, inner: usize },
+    /// Lines.
+    Lines,
 }
 
 #[derive(Debug)]
 pub(super) enum TenantRule {
     None,
     Path,
+    /// A header or a query parameter that nobody signs: read before the signature, to know whose it must be.
+    Unsigned(Reference),
     Signed(Reference),
 }
 
@@ -97,6 +119,8 @@ pub(super) struct VersionPart {
     pub(super) from: Reference,
     pub(super) form: VersionForm,
     pub(super) precision: Precision,
+    /// Of times that state none.
+    pub(super) zone: Option<Offset>,
     pub(super) ranks: Patterns,
 }
 
@@ -112,13 +136,6 @@ pub(super) struct AlsoRule {
     pub(super) each: Option<usize>,
     pub(super) resource: ResourceRule,
     pub(super) version: Option<Vec<VersionPart>>,
-}
-
-#[derive(Debug)]
-pub(super) struct ChallengeRule {
-    pub(super) from: Reference,
-    pub(super) equals: String,
-    pub(super) echo: Reference,
 }
 
 impl Flaw {
@@ -167,7 +184,6 @@ pub(super) const VERSION: Codes = codes!("version");
 pub(super) const STEP: Codes = codes!("step");
 pub(super) const EFFECT_KEY: Codes = codes!("effect_key", "effect-key");
 pub(super) const DELETE: Codes = codes!("delete");
-pub(super) const CHALLENGE: Codes = codes!("challenge");
 
 impl Codes {
     /// The referenced text, or the flaw by this thing's codes.
@@ -179,6 +195,11 @@ impl Codes {
                 Fault::NotScalar => (self.not_scalar, "is an object or an array and not a text or a number"),
                 Fault::NotText => (self.not_text, "is not valid text"),
                 Fault::Duplicate => (self.duplicate, "came twice"),
+                Fault::NoDigest(CanonicalFault::TooDeep) => ("digest-too-deep", "has too many levels for a digest"),
+                Fault::NoDigest(CanonicalFault::Duplicate(_)) => {
+                    ("body-duplicate-key", "has a member that stands twice in one object")
+                }
+                Fault::NoDigest(CanonicalFault::NotJson) => ("body-not-json", "is not JSON"),
             };
             let what = self.what;
             Flaw::new(code, format!("the {what} at `{from}` {is}: correct `{what}` of the source, or ask the sender"))
@@ -224,7 +245,7 @@ impl DeleteRule {
         match from.text(found) {
             Ok(text) => Ok(text.is_some_and(|text| text == equals.as_str())),
             Err(Fault::Blank | Fault::NotScalar) => Ok(false),
-            Err(Fault::NotText | Fault::Duplicate) => DELETE.text(from, found).map(|_| false),
+            Err(Fault::NotText | Fault::Duplicate | Fault::NoDigest(_)) => DELETE.text(from, found).map(|_| false),
         }
     }
 }
@@ -273,6 +294,9 @@ impl VersionPart {
             VersionForm::Rfc3339OrEpochS if numeric => epoch(EpochUnit::Seconds),
             VersionForm::Rfc3339OrEpochMs if numeric => epoch(EpochUnit::Millis),
             VersionForm::Rfc3339OrEpochS | VersionForm::Rfc3339OrEpochMs => rfc3339(),
+            VersionForm::Time => return self.time(text, times::time(text, self.zone), "a time with a zone"),
+            VersionForm::HttpDate => return self.time(text, times::mail_date(text), "a date of HTTP"),
+            VersionForm::Rfc2822 => return self.time(text, times::mail_date(text), "RFC 2822"),
             VersionForm::Rank => {
                 let rank = self.ranks.rank(text).ok_or_else(|| {
                     let from = &self.from.text;
@@ -284,6 +308,18 @@ impl VersionPart {
             }
         }
         .map_err(malformed)
+    }
+
+    fn time(&self, text: &str, time: Option<jiff::Timestamp>, expected: &'static str) -> Result<Part, Flaw> {
+        let from = &self.from.text;
+        let text = text.chars().take(64).collect();
+        let error = VersionError::NotAnInstant { text, expected };
+        let malformed = |error: VersionError| {
+            let reason = format!("the version at `{from}`: {error}; correct `version` of the source");
+            Flaw::new("version-malformed", reason)
+        };
+        let time = time.ok_or_else(|| malformed(error))?;
+        Part::rfc3339(&time.to_string(), self.precision).map_err(malformed)
     }
 }
 

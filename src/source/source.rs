@@ -1,12 +1,15 @@
 //! A compiled source: immutable, shared by all threads.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use super::handshake;
+use super::reference::Found;
 use super::rules::{Rules, TenantRule};
-use super::spec::{OnUnusable, RateSpec};
+use super::spec::{CodingSpec, OnUnusable, RateSpec};
 use super::verify::{SignError, Verifier, dummy_work};
 use super::{Answer, Reason, Refusal, Request};
 
@@ -18,9 +21,16 @@ pub struct Source {
     pub(super) rules: Rules,
     pub(super) on_unusable: OnUnusable,
     pub(super) max_body: usize,
+    pub(super) coding: CodingSpec,
     pub(super) content_types: Vec<String>,
     pub(super) answer: Answer,
     pub(super) rate: Option<RateSpec>,
+    /// Secrets as texts, where a handshake's answer needs them.
+    pub(super) handshake_keys: Vec<handshake::Key>,
+    /// Scheme and host as the sender calls them, where they are known.
+    pub(super) origin: String,
+    /// Where a secret that a handshake brings is written.
+    pub(super) setup: Option<PathBuf>,
 }
 
 /// The proof that a request was signed by its source: [`Source::verify`] makes one, and so does reading what was
@@ -100,7 +110,7 @@ impl Source {
 
     /// Whether the request was signed with a live secret, over its raw bytes and inside the time window.
     pub fn verify(&self, request: &Request<'_>) -> Result<Verified, Refusal> {
-        let tenant = self.path_tenant(request.path_tenant).inspect_err(|_| dummy_work(request.body))?;
+        let tenant = self.claimed_tenant(request).inspect_err(|_| dummy_work(request.body))?;
         let secret = self.verifier.verify(request, tenant.as_deref())?;
         Ok(Verified { tenant, secret })
     }
@@ -110,11 +120,18 @@ impl Source {
         dummy_work(body);
     }
 
-    pub(super) fn path_tenant(&self, path_tenant: Option<&str>) -> Result<Option<Arc<str>>, Reason> {
-        match (&self.rules.tenant, path_tenant) {
+    /// The tenant a request says it is of, where the signature has to show it.
+    pub(super) fn claimed_tenant(&self, request: &Request<'_>) -> Result<Option<Arc<str>>, Reason> {
+        let known = |name: &str| self.rules.tenants.get(name).cloned().map(Some).ok_or(Reason::UnknownTenant);
+        match (&self.rules.tenant, request.path_tenant) {
             (TenantRule::None | TenantRule::Signed(_), None) => Ok(None),
-            (TenantRule::Path, Some(name)) => {
-                self.rules.tenants.get(name).cloned().map(Some).ok_or(Reason::UnknownTenant)
+            (TenantRule::Path, Some(name)) => known(name),
+            (TenantRule::Unsigned(reference), None) => {
+                let unknown = |_| Reason::UnknownTenant;
+                let query = self.rules.wants.query_only(request.target).map_err(unknown)?.query;
+                let found = Found { query: &query, ..Found::empty(request.headers, request.body) };
+                let name = reference.text(&found).map_err(|_| Reason::UnknownTenant)?;
+                known(&name.ok_or(Reason::UnknownTenant)?)
             }
             _ => Err(Reason::UnknownTenant),
         }

@@ -1,7 +1,7 @@
 //! One request with several events.
 
 use bytes::Bytes;
-use tidegate::source::{Item, Reading, Source};
+use tidegate::source::{Greeting, Item, Reading, Source};
 use tidegate_actors::rules::event::{Event, EventId, Unusable};
 use uuid::Uuid;
 
@@ -127,12 +127,15 @@ fn digests_and_hashes_are_of_the_item_alone() {
 #[test]
 fn a_handshake_is_looked_for_in_the_whole_body_before_its_items_are() {
     let source = plain(&format!(
-        "batch = 'body:'\n{RULES}\nchallenge = {{ from = 'body:/0/type', equals = 'validate', echo = 'body:/0/code' }}"
+        "batch = 'body:'\n{RULES}\n[[handshake]]\nname = 'validate'\nwhen = {{ 'body:/0/type' = 'validate' }}\n\
+         answer = {{ text = '{{body:/0/code}}' }}"
     ));
-    let Reading::Reply(answer) = sent(&source, r#"[{"type":"validate","code":"c0de"}]"#).read(&source) else {
-        panic!("no reply")
+    let Reading::Greeting(Greeting::Answer(answer)) =
+        sent(&source, r#"[{"type":"validate","code":"c0de"}]"#).read(&source)
+    else {
+        panic!("no answer")
     };
-    assert_eq!(answer.body, Bytes::from_static(b"c0de"));
+    assert_eq!(answer.body.expect("a body").1, Bytes::from_static(b"c0de"));
 }
 
 #[test]
@@ -147,7 +150,9 @@ fn a_batch_that_cannot_work_is_refused_at_load() {
         ("key = 'item:/id'\nbatch = 'body:'\nbatch_items = 0", "`batch_items` must be 1 to 10000, got 0"),
         ("key = 'item:/id'\nbatch = 'body:'\nbatch_items = 10001", "`batch_items` must be 1 to 10000, got 10001"),
         ("key = 'body:/id'\nbatch_items = 5", "`batch_items` is set without `batch`"),
-        ("key = 'item:/id'\nbatch = 'body:'\nform_json = 'payload'", "`batch` goes with JSON bodies"),
+        ("key = 'item:/id'\nbatch = 'body:/a/*'", "`*` stands for the items of one array"),
+        ("key = 'item:/id'\nbatch = 'body:/a/*/b/*/c'", "`*` stands for the items of one array"),
+        ("key = 'item:/id'\nbatch = 'lines'\ndecode = 'xml'", "`batch` is \"lines\""),
         (
             "key = 'item:/id'\nbatch = 'body:'\nalso = [{ each = 'body:/a', resource = { type = 'literal:a', id = 'item:/b' } }]",
             "`also[0].each` cannot go with `batch`",

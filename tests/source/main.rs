@@ -2,6 +2,8 @@
 
 mod batches;
 mod common;
+mod decoding;
+mod handshakes;
 mod hostile;
 mod order;
 mod payloads;

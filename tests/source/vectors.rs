@@ -4,7 +4,7 @@ use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use tidegate::source::{Reading, Reason, Source};
+use tidegate::source::{Greeting, Reading, Reason, Source};
 
 use super::common::{Sent, secret, try_source};
 
@@ -90,9 +90,10 @@ fn a_signed_handshake_is_answered_with_its_token() {
     let vectors: Vec<Value> = serde_json::from_str(VECTORS).expect("vectors");
     let handshakes = vectors.iter().filter(|vector| vector["expect_response"]["status"] == 200);
     for vector in handshakes {
-        let Reading::Reply(answer) = request_of(vector).read(&source_of(vector)) else {
+        let Reading::Greeting(Greeting::Answer(answer)) = request_of(vector).read(&source_of(vector)) else {
             panic!("{} is no handshake", vector["id"]);
         };
-        assert_eq!(answer.body, vector["expect_response"]["body"].as_str().expect("a body").as_bytes());
+        let expected = vector["expect_response"]["body"].as_str().expect("a body").as_bytes();
+        assert_eq!(answer.body.expect("a body").1, expected);
     }
 }

@@ -86,11 +86,17 @@ fn all(texts: Option<&Texts>) -> &[String] {
 fn version(form: VersionForm, item: &Item) -> Option<Value> {
     match form {
         VersionForm::Integer => Some(json!(item.version)),
-        VersionForm::Rfc3339 | VersionForm::Rfc3339OrEpochS | VersionForm::Rfc3339OrEpochMs => Some(json!(item.at())),
+        VersionForm::Time | VersionForm::Rfc3339 | VersionForm::Rfc3339OrEpochS | VersionForm::Rfc3339OrEpochMs => {
+            Some(json!(item.at()))
+        }
         VersionForm::EpochS => Some(json!(item.at_s)),
         VersionForm::EpochMs => Some(json!(item.at_s * 1_000)),
         VersionForm::EpochUs => Some(json!(item.at_s * 1_000_000)),
         VersionForm::EpochNs => Some(json!(item.at_s * 1_000_000_000)),
+        VersionForm::HttpDate | VersionForm::Rfc2822 => {
+            let at = jiff::Timestamp::from_second(item.at_s).ok()?;
+            jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_string(&at).ok().map(Value::from)
+        }
         VersionForm::Rank => None,
     }
 }

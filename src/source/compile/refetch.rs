@@ -8,10 +8,11 @@ use tidegate_actors::rules::order::{Merge, OnGap, Policy};
 
 use super::Compiler;
 use crate::source::Problem;
-use crate::source::reference::{Reference, Wants};
+use crate::source::reference::Reference;
 use crate::source::refetch::{Piece, RefetchRule};
 use crate::source::rules::{StateRule, VersionPart};
 use crate::source::spec::{ByteSize, OnGoneSpec, RefetchSpec, SourceSpec, Span};
+use crate::source::wants::Wants;
 
 const MS: Duration = Duration::from_millis(1);
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -47,7 +48,8 @@ impl Compiler {
             self.problem("refetch.max_answer", message);
         }
         // what is read of an answer is read of nothing else
-        let mut answer = Self { wants: Wants::default(), problems: Vec::new(), items: false };
+        let wants = Wants { config: self.wants.config.clone(), ..Wants::default() };
+        let mut answer = Self { wants, problems: Vec::new(), items: false };
         let version = answer.answer_version(refetch, spec);
         let merge = asking.map_or(Merge::Replace, |rule| rule.order.merge);
         let state = answer.answer_state(refetch, spec, merge);

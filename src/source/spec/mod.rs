@@ -4,17 +4,21 @@
 //! Owns the words of the file, and nothing of what they mean: references, templates and patterns are kept
 //! as text here and judged in `compile`, which can name the key of every fault. Unknown keys fail.
 
+mod handshake;
 mod order;
 mod secret;
 mod units;
 mod verify;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+pub use handshake::{BoundedSpec, GetSpec, GuardSpec, HandshakeAnswerSpec, HandshakeSpec, Letters, SetupSpec};
 pub use order::{
     EpochSpec, HeaderSpec, MergeSpec, OnGapSpec, OnGoneSpec, OrderSpec, PolicySpec, RefetchSpec, StartSpec, TieSpec,
 };
-pub use secret::{SecretSpec, SecretUntil, TenantOwn, TenantSpec};
+pub use secret::{ConfigSpec, SecretSpec, SecretUntil, TenantOwn, TenantSpec};
 pub use units::{ByteSize, Span};
 pub use verify::{Encoding, Format, Pairs, Scheme, SecretForm, TimeUnit, VerifySpec};
 
@@ -36,7 +40,20 @@ pub struct SourceSpec {
     /// How the sender proves who it is. There is no way to leave this out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySpec>,
-    /// `body:` or `body:/pointer` of an array whose items are events of their own, read by `item:` references.
+    /// Values of this source's own that its rules name as `config:name`; secrets as `env:NAME` or `file:/path`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, ConfigSpec>,
+    /// In a preset: what each value of `config` is, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_help: Option<BTreeMap<String, String>>,
+    /// The source has no secret yet and learns it in a handshake: to be taken out once it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupSpec>,
+    /// What the sender asks before it sends; the first that matches is answered, and nothing is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<Vec<HandshakeSpec>>,
+    /// Where the events of one request stand: `body:/pointer` of an array, `body:/entry/*/changes` for arrays in
+    /// the items of an array, or `lines`. Each is read by `item:` references.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
     /// The most items of one batch; 1,000 when left out.
@@ -48,12 +65,16 @@ pub struct SourceSpec {
     /// The event type: references joined by `.`, absent ones left out.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Texts>,
-    /// Where the tenant stands: a reference into the signed body, or `path`.
+    /// Where the tenant stands: a reference, or `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Tenants to take; empty takes any the signed body names. With `tenant = "path"` each has secrets of its own.
+    /// Tenants to take; empty takes any the signed body names. Where nobody signs the tenant's name (in the path, a
+    /// header or the query) each has secrets of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tenants: Vec<TenantSpec>,
+    /// A file of tenants with their secrets, which only its owner may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets_file: Option<String>,
     /// Whose state events change; left out, events pass unguarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceSpec>,
@@ -99,6 +120,9 @@ pub struct SourceSpec {
     /// The form field that holds the JSON when the body is form-encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form_json: Option<String>,
+    /// What the text that `body:` refers to is written in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode: Option<DecodeSpec>,
     /// JSON pointers of fields that honest retries change: left out when two bodies under one key are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest_without: Option<Vec<String>>,
@@ -108,12 +132,12 @@ pub struct SourceSpec {
     /// What an authentic but unusable event is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unusable: Option<OnUnusable>,
-    /// A signed handshake whose text is echoed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub challenge: Option<ChallengeSpec>,
     /// The longest body taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_body: Option<ByteSize>,
+    /// Content encodings to take beside none, and which bytes the sender signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_encoding: Option<CodingSpec>,
     /// Content types to take; left out or empty: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_types: Option<Vec<String>>,
@@ -192,6 +216,9 @@ pub struct VersionSpec {
     /// How finely times are compared; all nine digits when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<PrecisionSpec>,
+    /// With `as = "time"`: the zone of times that state none, `UTC` or an offset such as `+02:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// Patterns, the lowest rank first; the longest pattern that matches counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<String>,
@@ -217,6 +244,12 @@ pub enum VersionForm {
     Rfc3339OrEpochS,
     /// RFC 3339 text, or a number of milliseconds since 1970.
     Rfc3339OrEpochMs,
+    /// RFC 3339 and its relatives: `+0000`, ` UTC`, a blank for the `T`; without a zone only where `zone` is stated.
+    Time,
+    /// A date as HTTP writes it.
+    HttpDate,
+    /// A date as mail writes it.
+    Rfc2822,
     /// A place in the list `ranks`.
     Rank,
 }
@@ -318,16 +351,41 @@ pub enum OnUnusable {
     Accept,
 }
 
-/// A signed handshake: when `from` equals `equals`, the text of `echo` is the answer.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ChallengeSpec {
-    /// A reference.
-    pub from: String,
-    /// The text that makes a request a handshake.
-    pub equals: String,
-    /// Reference of the text to send back.
-    pub echo: String,
+/// What a text is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecodeSpec {
+    /// JSON.
+    #[default]
+    Json,
+    /// XML: elements are members.
+    Xml,
+    /// Base64 of JSON.
+    Base64Json,
+    /// Base64 of XML.
+    Base64Xml,
+}
+
+/// Content encodings by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodingSpec {
+    /// `gzip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gzip: Option<SignedAs>,
+    /// `deflate`, with the head and the check sum of zlib.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deflate: Option<SignedAs>,
+}
+
+/// Which bytes a sender signs that packs its bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignedAs {
+    /// Those that come: it packs first. They are what is kept.
+    SignedEncoded,
+    /// The unpacked ones: it signs first. They are what is kept.
+    SignedDecoded,
 }
 
 /// The 2xx a sender wants.
@@ -343,6 +401,9 @@ pub struct AnswerSpec {
     /// Its content type; `text/plain` when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Headers to add; `config:name` for a value of the source's own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// A limit on the rate of events.

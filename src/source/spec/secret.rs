@@ -60,6 +60,17 @@ impl fmt::Debug for SecretUntil {
     }
 }
 
+/// A value of a source's own `config`; never shown, since it may be a secret.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct ConfigSpec(pub super::Texts);
+
+impl fmt::Debug for ConfigSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigSpec(***)")
+    }
+}
+
 /// A tenant by name, or with secrets of its own.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
