@@ -167,6 +167,7 @@ pub async fn start(config: Config, backends: Backends) -> Result<Running, StartE
     let gate = Arc::new(Gate::new(parts, &mut registry));
     let admin_parts = AdminParts {
         gate: Arc::clone(&gate),
+        reader: Arc::clone(&backends.reader),
         registry,
         store: backends.store_name,
         cache: backends.cache_name,

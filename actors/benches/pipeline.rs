@@ -53,6 +53,10 @@ impl Store for Nothing {
         Ok(None)
     }
 
+    async fn discharge(&self, _quarantined: EventId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     async fn claim_fetches(&self, _limit: u32, _lease_ms: i64) -> Result<Claimed, StoreError> {
         Ok(Claimed::default())
     }

@@ -23,13 +23,13 @@ use crate::alarm::Alarms;
 use crate::dedup::{CacheSettings, DedupActor};
 use crate::fetch::FetchActor;
 use crate::figures::Figures;
-use crate::holds::{HoldsActor, Release};
+use crate::holds::{Discharge, HoldsActor, Release};
 use crate::ingress::Ingress;
 use crate::ordering::OrderingActor;
 use crate::ports::{Clock, Fetcher, KeyCache, Store, StoreError, Waits};
 use crate::reaper::{ReaperActor, ReaperSettings, SharedHealth};
 use crate::resource::{Desk, Waiting};
-use crate::rules::event::Incarnation;
+use crate::rules::event::{EventId, Incarnation};
 use crate::rules::key::ResourceHash;
 use crate::work::{Stop, post};
 use crate::writer::{WriterActor, WriterSettings};
@@ -210,6 +210,20 @@ impl Engine {
     #[must_use]
     pub fn at_once(&self) -> usize {
         self.inner.settings.at_once()
+    }
+
+    /// Takes a request out of quarantine, once it was run again or a person gave it up. `false`: it is not there.
+    pub async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        let inner = &*self.inner;
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let failed = |why: &str| StoreError::Unavailable(why.to_owned());
+        post(&inner.holds, &inner.figures.holds, Discharge { quarantined, reply })
+            .map_err(|(refused, _)| failed(&refused.to_string()))?;
+        match tokio::time::timeout(inner.settings.answer_within, answer).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(failed("the work failed and was given up")),
+            Err(_) => Err(failed("no answer in time; it may still be done")),
+        }
     }
 
     /// How the engine is now.

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::alarm::Alarms;
 use crate::figures::Figures;
 use crate::ports::{Store, StoreError, Waits};
+use crate::rules::event::EventId;
 use crate::rules::key::ResourceHash;
 use crate::supervise::guarded_future;
 use crate::work::Stop;
@@ -30,6 +31,14 @@ pub(crate) type Released = Result<Option<Waits>, StoreError>;
 pub(crate) struct Release {
     pub(crate) resource: ResourceHash,
     pub(crate) reply: oneshot::Sender<Released>,
+}
+
+/// A request is taken out of quarantine.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Discharge {
+    pub(crate) quarantined: EventId,
+    pub(crate) reply: oneshot::Sender<Result<bool, StoreError>>,
 }
 
 /// One for the whole process.
@@ -105,6 +114,20 @@ impl Handler<Release> for HoldsActor {
             }
             // whoever asked may be gone; what was released is released
             let _ = reply.send(released);
+        }));
+    }
+}
+
+impl Handler<Discharge> for HoldsActor {
+    type Result = ();
+
+    fn handle(&mut self, Discharge { quarantined, reply }: Discharge, ctx: &mut Context<Self>) {
+        self.figures.holds.depth.dec();
+        let (store, figures) = (Arc::clone(&self.store), Arc::clone(&self.figures));
+        ctx.spawn(wrap_future(async move {
+            let Some(done) = guarded_future(&figures.holds, store.discharge(quarantined)).await else { return };
+            // whoever asked may be gone; what was taken out is out
+            let _ = reply.send(done);
         }));
     }
 }

@@ -260,7 +260,11 @@ pub struct ResourceArgs {
 
 /// `quarantine`
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct QuarantineArgs {
+    /// What else to do with them.
+    #[command(subcommand)]
+    pub command: Option<QuarantineCommand>,
     /// Show this request with its body
     pub id: Option<Uuid>,
     /// Write the body's bytes as they are, and nothing else
@@ -269,6 +273,56 @@ pub struct QuarantineArgs {
     /// Paging and form.
     #[command(flatten)]
     pub list: ListArgs,
+}
+
+/// `quarantine …`
+#[derive(Debug, Subcommand)]
+pub enum QuarantineCommand {
+    /// Run requests again by the settings of now, under the time they came first
+    Retry(RetryArgs),
+    /// Give a request up: its bytes are gone, and the log says why
+    Drop(DropArgs),
+}
+
+/// `quarantine retry`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The running server does it, so this asks its admin listener. What can be used now leaves quarantine.
+
+Exit codes:
+  0  all went in
+  1  some still cannot be used, or there is nothing by that name
+  2  arguments or settings are wrong; nothing was done
+  3  the server could not be reached, or its store is away")]
+pub struct RetryArgs {
+    /// The requests
+    #[arg(required_unless_present = "source", conflicts_with = "source")]
+    pub ids: Vec<Uuid>,
+    /// All of this source, the oldest first
+    #[arg(long)]
+    pub source: Option<String>,
+    /// Where the admin listener is [default: admin.listen of the settings]
+    #[arg(long, value_name = "URL")]
+    pub admin: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `quarantine drop`
+#[derive(Debug, Args)]
+pub struct DropArgs {
+    /// The request
+    pub id: Uuid,
+    /// Why, for the log
+    #[arg(long)]
+    pub reason: String,
+    /// Where the admin listener is [default: admin.listen of the settings]
+    #[arg(long, value_name = "URL")]
+    pub admin: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub(super) fn share(text: &str) -> Result<f64, String> {

@@ -4,11 +4,13 @@
 //! to standard error; text that came from outside is printed so that it cannot steer a terminal; no secret
 //! is printed. Knows nothing of how the engine works. On failure it says what, where and what to do.
 
+mod admin;
 mod args;
 mod check;
 mod output;
 mod read;
 mod release;
+mod retry;
 mod send;
 mod simulate;
 

@@ -16,9 +16,11 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tidegate_actors::PoolStatus;
+use tidegate_actors::ports::Reader;
 
 use super::operate::{self, RELEASE};
-use super::public::Gate;
+use super::public::{Edge, Gate};
+use super::quarantine::{self, DROP, RETRY};
 use super::{ListenSettings, health, listen, problem};
 
 const OPEN_METRICS: HeaderValue =
@@ -28,6 +30,8 @@ const OPEN_METRICS: HeaderValue =
 pub struct AdminParts {
     /// The public side.
     pub gate: Arc<Gate>,
+    /// Reads what is kept.
+    pub reader: Arc<dyn Reader>,
     /// Every figure.
     pub registry: Registry,
     /// The store, without its password.
@@ -41,13 +45,18 @@ pub struct AdminParts {
 /// Serves them.
 pub(super) fn serve(settings: ListenSettings, listener: TcpListener, parts: Arc<AdminParts>) -> io::Result<Server> {
     let app = move || {
+        let gate = Arc::clone(&parts.gate);
+        let edge = Edge { ingress: gate.engine.ingress(), gate };
         App::new()
             .app_data(Data::from(Arc::clone(&parts)))
+            .app_data(Data::new(edge))
             .service(web::resource("/metrics").get(metrics).default_service(web::to(not_this_method)))
             .service(web::resource("/status").get(status).default_service(web::to(not_this_method)))
             .service(web::resource("/healthz").get(alive).default_service(web::to(not_this_method)))
             .service(web::resource("/readyz").get(ready).default_service(web::to(not_this_method)))
             .service(web::resource(RELEASE).post(operate::release).default_service(web::to(only_post)))
+            .service(web::resource(RETRY).post(quarantine::retry).default_service(web::to(only_post)))
+            .service(web::resource(DROP).post(quarantine::give_up).default_service(web::to(only_post)))
             .default_service(web::to(nowhere))
     };
     listen::serve(settings, listener, app, || |_: &_| Ok(()))

@@ -17,6 +17,7 @@ mod listen;
 pub(crate) mod operate;
 mod problem;
 mod public;
+pub(crate) mod quarantine;
 mod rate;
 mod route;
 

@@ -50,7 +50,7 @@ pub(crate) struct Released {
 
 /// `POST /api/resources/release`: gaps are given up, parked events begin a new epoch.
 pub(super) async fn release(parts: Data<AdminParts>, request: HttpRequest, payload: Payload) -> HttpResponse {
-    let named = match named(&request, payload).await {
+    let named: Named = match asked(&request, payload, &problem::NOT_A_RESOURCE).await {
         Ok(named) => named,
         Err(document) => return document.answer(),
     };
@@ -67,7 +67,12 @@ pub(super) async fn release(parts: Data<AdminParts>, request: HttpRequest, paylo
     }
 }
 
-async fn named(request: &HttpRequest, payload: Payload) -> Result<Named, &'static Document> {
+/// What a request asks for, as JSON from here; `unread` where it is something else.
+pub(super) async fn asked<T: for<'a> Deserialize<'a>>(
+    request: &HttpRequest,
+    payload: Payload,
+    unread: &'static Document,
+) -> Result<T, &'static Document> {
     if !from_here(request.headers()) {
         return Err(&problem::ORIGIN_FOREIGN);
     }
@@ -79,7 +84,7 @@ async fn named(request: &HttpRequest, payload: Payload) -> Result<Named, &'stati
         Ok(Err(_)) => return Err(&problem::BODY_INCOMPLETE),
         Err(_) => return Err(&problem::TOO_LARGE),
     };
-    serde_json::from_slice(&body).map_err(|_| &problem::NOT_A_RESOURCE)
+    serde_json::from_slice(&body).map_err(|_| unread)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

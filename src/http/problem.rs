@@ -152,7 +152,16 @@ documents! {
         "nothing is served at this path; webhooks go to /in/{source}";
     /// No such path on the admin listener.
     ADMIN_NOT_FOUND: 404 "Not Found", "no-such-page",
-        "nothing is served at this path; there are /metrics, /status, /healthz, /readyz and /api/resources/release";
+        "nothing is served at this path; there are /metrics, /status, /healthz, /readyz and, by POST, /api/resources/release, /api/quarantine/retry and /api/quarantine/drop";
+    /// No request of this name in quarantine.
+    NOT_IN_QUARANTINE: 404 "Not Found", "not-in-quarantine",
+        "no request of this name is in quarantine; `tidegate quarantine` lists what is";
+    /// Not what a request in quarantine is named by.
+    NOT_A_REQUEST: 400 "Bad Request", "not-a-request",
+        "name a request as JSON: id, and to give it up a reason of 1 to 512 bytes";
+    /// The settings have no such source any more.
+    SOURCE_GONE: 409 "Conflict", "source-gone",
+        "the settings of this node have no source of the request's name; nothing was done";
     /// The path does not take this method; see [`method_not_allowed`].
     METHOD_NOT_ALLOWED: 405 "Method Not Allowed", "method-not-allowed",
         "this path does not take this method; the Allow header lists what it takes";

@@ -17,11 +17,11 @@ use super::wants::json_flaw;
 use super::{Item, Source};
 
 /// Where an item stands.
-struct Place<'a> {
-    index: usize,
-    text: &'a str,
+pub(super) struct Place<'a> {
+    pub(super) index: usize,
+    pub(super) text: &'a str,
     /// What is read of the item around it, where there are two levels.
-    outer: &'a [Option<&'a str>],
+    pub(super) outer: &'a [Option<&'a str>],
 }
 
 impl Source {
@@ -87,7 +87,7 @@ impl Source {
         read.map_or_else(|flaw| self.unusable_item(place.index, place.text, whole, flaw, id), Item::Event)
     }
 
-    fn read_item(
+    pub(super) fn read_item(
         &self,
         place: &Place<'_>,
         whole: &Part<'_>,
@@ -95,7 +95,7 @@ impl Source {
         id: EventId,
     ) -> Result<tidegate_actors::rules::event::Event, Flaw> {
         let body = slice(whole.content, place.text);
-        let part = Part { body: &body, content: &body, ..*whole };
+        let part = Part { body: &body, item: Some(place.index), content: &body, ..*whole };
         let wants = &self.rules.wants;
         let values = wants.item.read(place.text).map_err(json_flaw)?;
         let texts = wants.item_deep.texts(&values);
@@ -114,7 +114,7 @@ impl Source {
 
     fn unusable_item(&self, index: usize, text: &str, whole: &Part<'_>, flaw: Flaw, id: EventId) -> Item {
         let body = slice(whole.content, text);
-        let part = Part { body: &body, content: &body, ..*whole };
+        let part = Part { body: &body, item: Some(index), content: &body, ..*whole };
         let reason = format!("item {index} of the batch, counted from 0: {}", flaw.reason);
         Item::Unusable(self.unusable(&part, Flaw { reason, ..flaw }, id))
     }

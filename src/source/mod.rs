@@ -6,6 +6,7 @@
 //! its header map. On failure `verify` gives a [`Refusal`], the same outside for every reason, and `read`
 //! gives an `Unusable` with a stable code and a text that says what to do.
 
+mod again;
 mod batch;
 mod canonical;
 mod compile;

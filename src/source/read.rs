@@ -39,6 +39,8 @@ pub(super) struct Part<'a> {
     pub(super) headers: &'a Bytes,
     /// The raw bytes, whole.
     pub(super) body: &'a Bytes,
+    /// Its place in its batch, where it is an item.
+    pub(super) item: Option<usize>,
     /// What they say, inside their content encoding.
     pub(super) content: &'a Bytes,
 }
@@ -54,7 +56,7 @@ impl Source {
         let headers = self.kept(request.headers);
         let unpacked = self.content(request.headers, request.body);
         let content = unpacked.as_ref().unwrap_or(request.body);
-        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body, content };
+        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body, item: None, content };
         if let Err(fault) = unpacked {
             let flaw = Flaw::new("body-not-unpacked", format!("{fault}: raise `max_body`, or ask the sender"));
             return Reading::Unusable(self.unusable(&whole, flaw, ids()));
@@ -71,7 +73,7 @@ impl Source {
             code: flaw.code,
             reason: flaw.reason,
             digest: BodyDigest::of(part.body),
-            headers: part.headers.clone(),
+            headers: self.kept_to_read_again(part),
             body: part.body.clone(),
         }
     }

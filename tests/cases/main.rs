@@ -71,6 +71,8 @@ fn no_case_is_left_out() {
 cases! {
     the_signature_covers_the_bytes_received: "B01";
     a_body_written_anew_is_refused_and_the_first_bytes_are_kept: "B03";
+    the_line_end_behind_the_last_item_is_signed_too: "B04";
+    a_form_is_signed_as_sent_and_the_json_inside_is_read: "B05";
     one_text_is_two_keys_and_malformed_secrets_fail_at_load: "B07";
     while_secrets_rotate_any_live_one_is_enough: "B09";
     the_time_window_has_two_sides: "B11";

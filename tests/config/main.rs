@@ -5,6 +5,7 @@ mod layers;
 mod order;
 mod problems;
 mod secrets;
+mod tenants;
 
 use std::io::Write as _;
 

@@ -22,12 +22,15 @@ macro_rules! on_each_store {
 }
 
 mod across;
+mod again;
 mod batches;
 mod figures;
 mod framing;
+mod handshakes;
 mod holds;
 mod nodes;
 mod overload;
+mod packed;
 mod panics;
 mod paths;
 mod refetch;

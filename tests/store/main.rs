@@ -71,6 +71,7 @@ macro_rules! every_case {
                 resources_are_listed_in_pages_and_found_by_filter,
                 counts_agree_with_what_was_committed,
                 quarantine_keeps_the_same_bytes_once_and_counts_repeats,
+                what_is_taken_out_of_quarantine_is_gone_and_comes_back_as_new,
             }
             races {
                 two_sessions_racing_for_one_key_let_one_through,

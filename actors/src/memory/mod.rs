@@ -102,6 +102,11 @@ impl Store for MemoryStore {
         self.state().release(resource, now_ms)
     }
 
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        self.faults().reach()?;
+        Ok(self.state().discharge(quarantined))
+    }
+
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
         self.faults().reach()?;
         let now_ms = self.shared.clock.now_ms();

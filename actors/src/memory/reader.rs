@@ -73,7 +73,7 @@ impl Reader for MemoryStore {
         self.faults().reach()?;
         let state = self.state();
         let rows = state.quarantine.values().rev().filter(|row| after.is_none_or(|after| row.id.0 < after));
-        let rows = rows.map(|row| QuarantineRow { body: None, ..row.clone() });
+        let rows = rows.map(|row| QuarantineRow { headers: None, body: None, ..row.clone() });
         Ok(page(rows, limit, |row| row.id.0))
     }
 

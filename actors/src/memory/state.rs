@@ -160,6 +160,11 @@ impl State {
         items.iter().map(|item| self.keep(item)).collect()
     }
 
+    pub(super) fn discharge(&mut self, id: EventId) -> bool {
+        self.quarantined.retain(|_, known| *known != id);
+        self.quarantine.remove(&id.0).is_some()
+    }
+
     fn keep(&mut self, item: &Unusable) -> EventId {
         let same = (item.source.to_string(), item.tenant.to_string(), item.digest);
         let known = self.quarantined.get(&same).copied();
@@ -175,6 +180,7 @@ impl State {
             code: item.code.to_owned(),
             reason: item.reason.clone(),
             times: 1,
+            headers: Some(item.headers.to_vec()),
             body: Some(item.body.to_vec()),
         };
         self.quarantined.insert(same, item.id);

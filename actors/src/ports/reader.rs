@@ -130,6 +130,8 @@ pub struct QuarantineRow {
     pub reason: String,
     /// How often the same bytes came.
     pub times: i64,
+    /// Headers worth keeping, as a JSON object; left out of lists.
+    pub headers: Option<Vec<u8>>,
     /// The raw bytes; left out of lists.
     pub body: Option<Vec<u8>>,
 }

@@ -143,6 +143,9 @@ pub trait Store: Send + Sync + 'static {
     /// nothing of it waits.
     async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError>;
 
+    /// Takes a request out of quarantine, once it was run again or a person gave it up. `false`: it is not there.
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError>;
+
     /// Claims at most `limit` fetches that are due, each for `lease_ms`: raises its epoch (I9), counts the
     /// attempt before the work (I10), and marks the events that wait for it now.
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError>;

@@ -149,6 +149,10 @@ impl Store for CheatingStore {
         self.inner.release(resource).await
     }
 
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        self.inner.discharge(quarantined).await
+    }
+
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
         self.inner.claim_fetches(limit, lease_ms).await
     }

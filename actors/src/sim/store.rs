@@ -127,6 +127,13 @@ impl Store for SimStore {
         Ok(waits)
     }
 
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        self.ground.reach().await?;
+        let done = hold_time(self.takes_real_time, self.opened.store.discharge(quarantined)).await?;
+        self.ground.lives().await;
+        Ok(done)
+    }
+
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
         self.ground.reach().await?;
         let claimed = hold_time(self.takes_real_time, self.opened.store.claim_fetches(limit, lease_ms)).await?;

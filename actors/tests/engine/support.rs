@@ -89,6 +89,10 @@ impl Store for Watched {
         self.store.release(resource).await
     }
 
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        self.store.discharge(quarantined).await
+    }
+
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
         self.store.claim_fetches(limit, lease_ms).await
     }

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::store;
 
 pub(super) use events::run as events;
-pub(super) use quarantine::run as quarantine;
+pub(super) use quarantine::{page as quarantine_page, run as quarantine};
 pub(super) use resources::run as resources;
 
 /// A page as JSON.

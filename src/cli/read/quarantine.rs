@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tidegate_actors::ports::QuarantineRow;
+use tidegate_actors::ports::{Page, QuarantineRow};
 use tidegate_actors::rules::event::EventId;
+use uuid::Uuid;
 
-use super::super::args::QuarantineArgs;
+use super::super::args::{QuarantineArgs, QuarantineCommand};
 use super::super::output::{self, NONE, cell};
 use super::super::{Exit, Failure};
 use super::{BodyJson, PageJson, open, say_next, unread};
@@ -43,6 +44,11 @@ impl From<QuarantineRow> for QuarantineJson {
 
 /// Lists the quarantine, or shows one request.
 pub(in super::super) async fn run(args: &QuarantineArgs, config: &Config) -> Result<Exit, Failure> {
+    match &args.command {
+        Some(QuarantineCommand::Retry(retry)) => return super::super::retry::retry(retry, config).await,
+        Some(QuarantineCommand::Drop(dropped)) => return super::super::retry::give_up(dropped, config).await,
+        None => {}
+    }
     let reader = open(config).await?;
     let Some(id) = args.id else {
         let page = reader.quarantine(args.list.after, args.list.limit).await.map_err(|error| unread(&error))?;
@@ -69,6 +75,11 @@ pub(in super::super) async fn run(args: &QuarantineArgs, config: &Config) -> Res
         show(&mut out, &row)?;
     }
     Ok(Exit::Good)
+}
+
+/// A page of the list, as many rows as one has.
+pub(in super::super) async fn page(config: &Config, after: Option<Uuid>) -> Result<Page<QuarantineRow>, Failure> {
+    open(config).await?.quarantine(after, 1_000).await.map_err(|error| unread(&error))
 }
 
 fn table(out: &mut impl Write, rows: &[QuarantineRow]) -> io::Result<()> {

@@ -165,7 +165,7 @@ impl Reader<'_> {
                 }
             }
             Ok(Reading::Unusable(unusable)) => self.unusable(line, &unusable.reason),
-            Ok(Reading::Reply(_)) => self.unusable(line, "it is a handshake"),
+            Ok(Reading::Greeting(_)) => self.unusable(line, "it is a handshake"),
             Ok(Reading::Empty) => self.unusable(line, "it has no body"),
             Err(_) => self.unusable(line, "it names no tenant that the source knows"),
         }

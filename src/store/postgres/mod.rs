@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnection, PgPool};
 use tidegate_actors::ports::{Claimed, FetchClaim, Pulse, Reader, Session, Store, StoreError, Upkeep, Waits};
+use tidegate_actors::rules::event::EventId;
 use tidegate_actors::rules::key::ResourceHash;
 
 use tokio::sync::OnceCell;
@@ -158,6 +159,10 @@ impl Store for PgStore {
 
     async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
         self.waiting(async |connection, statements| waits::release(connection, statements, resource).await).await
+    }
+
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        self.waiting(async |connection, _| quarantine::discharge(connection, quarantined).await).await
     }
 
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {

@@ -45,6 +45,12 @@ pub(crate) async fn keep(connection: &mut PgConnection, items: &[Unusable]) -> R
     items.iter().map(|item| id(item).ok_or_else(|| Fault::Ends(missing()))).collect()
 }
 
+/// Takes one out.
+pub(crate) async fn discharge(connection: &mut PgConnection, id: EventId) -> Result<bool, Fault> {
+    let done = sqlx::query(include_str!("statements/discharge.sql")).bind(id.0).execute(connection).await;
+    Ok(done.map_err(|error| classify(&error, Phase::Committing))?.rows_affected() > 0)
+}
+
 fn same(item: &Unusable) -> Same {
     (item.digest, text(&item.source).into_owned(), text(&item.tenant).into_owned())
 }

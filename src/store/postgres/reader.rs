@@ -88,13 +88,13 @@ const RESOURCE: &str = "
     FROM tidegate.resources WHERE rev > 0 AND hash = $1";
 
 const QUARANTINE: &str = "
-    SELECT id, received_at_ms, source, tenant, code, reason, times, NULL::bytea AS body
+    SELECT id, received_at_ms, source, tenant, code, reason, times, NULL::bytea AS headers, NULL::bytea AS body
     FROM tidegate.quarantine
     WHERE ($1::uuid IS NULL OR id < $1)
     ORDER BY id DESC LIMIT $2";
 
 const QUARANTINED: &str = "
-    SELECT id, received_at_ms, source, tenant, code, reason, times, body
+    SELECT id, received_at_ms, source, tenant, code, reason, times, headers, body
     FROM tidegate.quarantine WHERE id = $1";
 
 /// Reads from one database.
@@ -334,6 +334,7 @@ fn quarantine_row(row: &PgRow) -> Result<QuarantineRow, sqlx::Error> {
         code: row.try_get("code")?,
         reason: row.try_get("reason")?,
         times: row.try_get("times")?,
+        headers: row.try_get("headers")?,
         body: row.try_get("body")?,
     })
 }

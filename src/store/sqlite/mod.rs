@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 use tidegate_actors::ports::{Claimed, Clock, FetchClaim, Pulse, Session, Store, StoreError, Upkeep, Waits};
-use tidegate_actors::rules::event::Incarnation;
+use tidegate_actors::rules::event::{EventId, Incarnation};
 use tidegate_actors::rules::key::ResourceHash;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
@@ -166,6 +166,10 @@ impl Store for SqliteStore {
 
     async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
         waiting::release(self, resource).await
+    }
+
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        quarantine::discharge(self, quarantined).await
     }
 
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {

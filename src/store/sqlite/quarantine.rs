@@ -2,11 +2,13 @@
 
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Executor as _, Row as _};
+use tidegate_actors::ports::StoreError;
 use tidegate_actors::rules::event::{EventId, Unusable};
 use uuid::Uuid;
 
 use super::commit::{abandon, finish};
 use super::error::Fault;
+use super::{SqliteStore, waiting};
 
 const KEEP: &str = "\
     INSERT INTO quarantine (id, received_at_ms, last_at_ms, source, tenant, code, reason, digest, times, headers, body) \
@@ -45,4 +47,14 @@ async fn write(connection: &mut SqliteConnection, items: &[Unusable]) -> Result<
         ids.push(EventId(row.try_get::<Uuid, _>(0)?));
     }
     Ok(ids)
+}
+
+/// Takes one out.
+pub(super) async fn discharge(store: &SqliteStore, id: EventId) -> Result<bool, StoreError> {
+    waiting::transaction(store, async |connection, _| {
+        let done = sqlx::query("DELETE FROM quarantine WHERE id = ?1").bind(id.0).execute(&mut *connection).await;
+        let done = done.map_err(|error| Fault::before_commit("take out of quarantine", &error))?;
+        Ok(done.rows_affected() > 0)
+    })
+    .await
 }

@@ -15,9 +15,9 @@ pub(super) const EVENT_ONE: &str = "SELECT id, received_at_ms, source, tenant, k
 pub(super) const RESOURCES: &str = "SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied, \
      epoch, step, held, fields FROM resources WHERE true";
 pub(super) const QUARANTINE: &str =
-    "SELECT id, received_at_ms, source, tenant, code, reason, times, NULL FROM quarantine WHERE true";
+    "SELECT id, received_at_ms, source, tenant, code, reason, times, NULL, NULL FROM quarantine WHERE true";
 pub(super) const QUARANTINE_ONE: &str =
-    "SELECT id, received_at_ms, source, tenant, code, reason, times, body FROM quarantine WHERE id = ";
+    "SELECT id, received_at_ms, source, tenant, code, reason, times, body, headers FROM quarantine WHERE id = ";
 pub(super) const HELD: &str = "SELECT h.event_id, e.received_at_ms, e.source, e.tenant, e.kind, e.resource_kind, e.resource_id, \
      e.version_text, h.why, h.until_ms, h.parked_in IS NOT NULL \
      FROM holds AS h JOIN events AS e ON e.id = h.event_id WHERE true";
@@ -80,6 +80,7 @@ pub(super) fn quarantine_row(row: &SqliteRow) -> Result<QuarantineRow, sqlx::Err
         reason: row.try_get(5)?,
         times: row.try_get(6)?,
         body: row.try_get(7)?,
+        headers: row.try_get(8)?,
     })
 }
 

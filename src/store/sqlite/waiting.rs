@@ -105,7 +105,7 @@ pub(super) async fn fetch_failed(
 }
 
 /// Begins, works by the store's clock, and ends as the work came out.
-async fn transaction<T>(
+pub(super) async fn transaction<T>(
     store: &SqliteStore,
     work: impl AsyncFnOnce(&mut SqliteConnection, i64) -> Result<T, Fault>,
 ) -> Result<T, StoreError> {

@@ -154,3 +154,18 @@ pub(crate) async fn quarantine_keeps_the_same_bytes_once_and_counts_repeats(worl
     assert_eq!([times(a.id), times(b.id), times(elsewhere.id)], [Some(3), Some(1), Some(1)]);
     assert!(rows.iter().all(|row| row.code == "key-blank" && row.reason.starts_with("the header")));
 }
+
+pub(crate) async fn what_is_taken_out_of_quarantine_is_gone_and_comes_back_as_new(world: &World) {
+    let mut session = world.node.session().await;
+    let (a, b) = (unusable(b"a"), unusable(b"b"));
+    session.quarantine(&[a.clone(), b.clone()]).await.unwrap();
+    let kept = world.node.reader.quarantined(a.id).await.unwrap().unwrap();
+    assert_eq!((kept.body.as_deref(), kept.headers.as_deref()), (Some(&b"a"[..]), Some(&b"{}"[..])));
+    assert!(world.node.store.discharge(a.id).await.unwrap());
+    assert!(!world.node.store.discharge(a.id).await.unwrap(), "once");
+    assert_eq!(world.node.reader.quarantined(a.id).await.unwrap(), None);
+    let rows = world.node.reader.quarantine(None, 10).await.unwrap().rows;
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [b.id]);
+    let later = unusable(b"a");
+    assert_eq!(session.quarantine(std::slice::from_ref(&later)).await.unwrap(), [later.id], "a new row");
+}

@@ -66,6 +66,10 @@ impl<T: Store> Store for AtOnce<T> {
         now(self.0.release(resource))
     }
 
+    async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
+        now(self.0.discharge(quarantined))
+    }
+
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
         now(self.0.claim_fetches(limit, lease_ms))
     }

@@ -1,0 +1,1 @@
+DELETE FROM tidegate.quarantine WHERE id = $1
