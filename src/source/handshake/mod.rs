@@ -19,7 +19,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
-use super::reference::{Found, Reference};
+use super::reference::{Fault, Found, Reference};
 use super::spec::Letters;
 use super::wants::{Hidden, TextRule, Wants};
 use super::{Request, Source};
@@ -189,12 +189,12 @@ impl Guard {
 
 impl Condition {
     fn holds(&self, found: &Found<'_>) -> bool {
-        let text = self.from.text(found).ok().flatten();
-        match (&self.is, text) {
-            (Is::There, text) => text.is_some(),
-            (Is::Absent, text) => text.is_none(),
-            (Is::OneOf(_), None) => false,
-            (Is::OneOf(texts), Some(text)) => {
+        match (&self.is, self.from.text(found)) {
+            // an object is there, and no text
+            (Is::Absent, text) => matches!(text, Ok(None) | Err(Fault::Blank)),
+            (Is::There, text) => matches!(text, Ok(Some(_))),
+            (Is::OneOf(_), Ok(None) | Err(_)) => false,
+            (Is::OneOf(texts), Ok(Some(text))) => {
                 let same = |known: &Hidden| bool::from(known.0.as_bytes().ct_eq(text.as_bytes()));
                 texts.iter().fold(false, |any, known| same(known) | any)
             }
