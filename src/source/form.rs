@@ -34,7 +34,7 @@ pub(super) fn read(body: &[u8], wanted: &[String]) -> Result<Fields, FormFault> 
 }
 
 /// Undoes percent encoding; a `%` that begins no escape stands for itself.
-fn decode(bytes: &[u8]) -> Option<String> {
+pub(super) fn decode(bytes: &[u8]) -> Option<String> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {

@@ -72,7 +72,10 @@ fn overlay_verify(own: Option<VerifySpec>, preset: Option<&VerifySpec>) -> Optio
             VerifySpec { $($field: own.$field.or_else(|| preset.$field.clone()),)* }
         };
     }
-    Some(or_preset!(scheme header format encoding signed timestamp unit window id secret secret_prefix origin))
+    Some(or_preset!(
+        scheme header also_header from format encoding signed timestamp unit window sides id secret secret_prefix
+        key_prefix origin any_port each require body_hash partial config methods certificate keys algorithm components
+    ))
 }
 
 #[cfg(test)]

@@ -27,8 +27,20 @@ pub enum Reason {
     MalformedId,
     /// The time is not a time in the scheme's unit.
     MalformedTimestamp,
+    /// A part of the body that the scheme reads is not there, or is not what it should be.
+    MalformedBody,
+    /// The signature covers less than the source asks for.
+    InsufficientCoverage,
+    /// The address of the key is not one that this source's keys come from.
+    UntrustedKeyUrl,
+    /// The key's owner knows no key of this id.
+    UnknownKey,
+    /// The key has to be fetched first, and was not yet: our own trouble, not the sender's.
+    KeyMissing,
     /// No live secret made any of the signatures.
     WrongSignature,
+    /// The signature holds for a hash that is not this body's.
+    BodyHashMismatch,
     /// The signature holds, and its time is too long ago.
     OutsideWindowPast,
     /// The signature holds, and its time lies too far ahead.
@@ -37,7 +49,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for metrics.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::UnknownSource,
         Self::UnknownTenant,
         Self::DuplicateHeader,
@@ -49,7 +61,13 @@ impl Reason {
         Self::UnsupportedVersion,
         Self::MalformedId,
         Self::MalformedTimestamp,
+        Self::MalformedBody,
+        Self::InsufficientCoverage,
+        Self::UntrustedKeyUrl,
+        Self::UnknownKey,
+        Self::KeyMissing,
         Self::WrongSignature,
+        Self::BodyHashMismatch,
         Self::OutsideWindowPast,
         Self::OutsideWindowFuture,
     ];
@@ -69,7 +87,13 @@ impl Reason {
             Self::UnsupportedVersion => "unsupported-version",
             Self::MalformedId => "malformed-id",
             Self::MalformedTimestamp => "malformed-timestamp",
+            Self::MalformedBody => "malformed-body",
+            Self::InsufficientCoverage => "insufficient-coverage",
+            Self::UntrustedKeyUrl => "untrusted-key-url",
+            Self::UnknownKey => "unknown-key",
+            Self::KeyMissing => "key-missing",
             Self::WrongSignature => "wrong-signature",
+            Self::BodyHashMismatch => "body-hash-mismatch",
             Self::OutsideWindowPast => "outside-window-past",
             Self::OutsideWindowFuture => "outside-window-future",
         }
@@ -96,6 +120,12 @@ impl Refusal {
     #[must_use]
     pub const fn only_window(&self) -> bool {
         matches!(self.reason, Reason::OutsideWindowPast | Reason::OutsideWindowFuture)
+    }
+
+    /// The key has to be fetched before this request can be judged; while it cannot be, that is 503 and not 401.
+    #[must_use]
+    pub const fn wants_key(&self) -> bool {
+        matches!(self.reason, Reason::KeyMissing)
     }
 }
 

@@ -11,7 +11,7 @@ use super::reference::Found;
 use super::rules::{Rules, TenantRule};
 use super::spec::{CodingSpec, OnUnusable, RateSpec};
 use super::verify::{SignError, Verifier, dummy_work};
-use super::{Answer, Reason, Refusal, Request};
+use super::{Answer, KeyPort, Reason, Refusal, Request};
 
 /// One sender's entrance, ready for requests.
 pub struct Source {
@@ -113,6 +113,20 @@ impl Source {
         let tenant = self.claimed_tenant(request).inspect_err(|_| dummy_work(request.body))?;
         let secret = self.verifier.verify(request, tenant.as_deref())?;
         Ok(Verified { tenant, secret })
+    }
+
+    /// Asks for the key that this request needs and that is not known yet, where there is one to ask for. Then
+    /// `verify` may be asked again.
+    pub async fn fetch_key(&self, request: &Request<'_>, port: &dyn KeyPort) {
+        let Some(question) = self.verifier.question(request) else { return };
+        let answer = port.ask(&self.name, &question).await;
+        if let Err(why) = &answer {
+            tracing::warn!(source = &*self.name, url = question.url, why, "a key could not be fetched");
+        }
+        let bytes = answer.as_deref().map_err(|_| ());
+        if !self.verifier.learn(&question, bytes, request.now_ms) && bytes.is_ok() {
+            tracing::warn!(source = &*self.name, url = question.url, "what was fetched is no key that counts");
+        }
     }
 
     /// What a wrong signature costs, for a request to a source that does not exist (design, section 6).

@@ -20,7 +20,10 @@ pub use order::{
 };
 pub use secret::{ConfigSpec, SecretSpec, SecretUntil, TenantOwn, TenantSpec};
 pub use units::{ByteSize, Span};
-pub use verify::{Encoding, Format, Pairs, Scheme, SecretForm, TimeUnit, VerifySpec};
+pub use verify::{
+    AskSpec, CertificateSpec, Encoding, Entries, Format, KeysSpec, List, MethodsSpec, Pairs, RequireSpec, Scheme,
+    SecretForm, Sides, SignedByField, SignedSpec, TimeUnit, VerifySpec,
+};
 
 /// One sender's entrance, as written down.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]

@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ed25519_dalek::{SigningKey, VerifyingKey};
+use ed25519_dalek::SigningKey;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretSlice};
 use sha1::Sha1;
-use sha2::{Sha256, Sha512};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use smallvec::SmallVec;
 
 use super::super::spec::{Scheme, SecretForm};
 use super::super::{Problem, ResolvedSecret};
+use super::header::digest;
+use super::public::{Jwk, PublicKey, algorithm_of};
 
 /// The fewest bytes of a key that is not called weak.
 pub(super) const KEY_BYTES_MIN: usize = 16;
-/// The most bytes of a secret's text.
+/// The most bytes of a secret's text, and of a key's that has lines.
 const SECRET_BYTES_MAX: usize = 1024;
+const PEM_BYTES_MAX: usize = 64 * 1024;
 
 /// A signature's bytes.
 pub(super) type Tag = SmallVec<[u8; 64]>;
@@ -27,43 +30,85 @@ pub(super) type Tag = SmallVec<[u8; 64]>;
 pub(super) struct Key {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) until_ms: Option<i64>,
-    pub(super) made: Made,
+    /// The key for each method of the source; one where it has no list of methods.
+    pub(super) made: SmallVec<[Made; 1]>,
 }
 
-/// A key ready for use; the MAC's first block is already taken in.
+/// A key ready for use; a MAC's first block is already taken in.
 pub(super) enum Made {
     Sha1(Hmac<Sha1>),
     Sha256(Hmac<Sha256>),
+    Sha384(Box<Hmac<Sha384>>),
     Sha512(Box<Hmac<Sha512>>),
-    Ed25519 { public: Box<VerifyingKey>, private: Option<Box<SigningKey>> },
+    /// A plain hash over a text that holds the secret.
+    Digest {
+        sha1: bool,
+        secret: SecretSlice<u8>,
+    },
+    /// The digest of a static credential, and its text for `send`.
+    Token {
+        digest: Tag,
+        text: SecretSlice<u8>,
+    },
+    Public(PublicKey),
+    /// Keys by their id.
+    Jwks(Vec<Jwk>),
 }
 
 impl Made {
-    pub(super) const fn is_ed25519(&self) -> bool {
-        matches!(self, Self::Ed25519 { .. })
+    pub(super) const fn public(&self) -> Option<&PublicKey> {
+        match self {
+            Self::Public(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// What `{secret}` stands for.
+    pub(super) fn secret(&self) -> &[u8] {
+        match self {
+            Self::Digest { secret, .. } => secret.expose_secret(),
+            _ => b"",
+        }
     }
 
     /// The MAC over what `feed` hands over; `None` for a key that makes no MAC.
     pub(super) fn tag<E>(&self, feed: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>) -> Result<Option<Tag>, E> {
+        macro_rules! mac {
+            ($mac:expr) => {{
+                let mut mac = $mac.clone();
+                feed(&mut |bytes| mac.update(bytes))?;
+                Some(Tag::from_slice(&mac.finalize().into_bytes()))
+            }};
+        }
+        macro_rules! hash {
+            ($hash:ty) => {{
+                let mut hash = <$hash>::new();
+                feed(&mut |bytes| sha2::Digest::update(&mut hash, bytes))?;
+                Some(Tag::from_slice(&hash.finalize()))
+            }};
+        }
         Ok(match self {
-            Self::Sha1(mac) => {
-                let mut mac = mac.clone();
-                feed(&mut |bytes| mac.update(bytes))?;
-                Some(Tag::from_slice(&mac.finalize().into_bytes()))
-            }
-            Self::Sha256(mac) => {
-                let mut mac = mac.clone();
-                feed(&mut |bytes| mac.update(bytes))?;
-                Some(Tag::from_slice(&mac.finalize().into_bytes()))
-            }
-            Self::Sha512(mac) => {
-                let mut mac = mac.clone();
-                feed(&mut |bytes| mac.update(bytes))?;
-                Some(Tag::from_slice(&mac.finalize().into_bytes()))
-            }
-            Self::Ed25519 { .. } => None,
+            Self::Sha1(mac) => mac!(mac),
+            Self::Sha256(mac) => mac!(mac),
+            Self::Sha384(mac) => mac!(mac),
+            Self::Sha512(mac) => mac!(mac),
+            Self::Digest { sha1: true, .. } => hash!(Sha1),
+            Self::Digest { .. } => hash!(Sha256),
+            Self::Token { digest, .. } => Some(digest.clone()),
+            Self::Public(_) | Self::Jwks(_) => None,
         })
     }
+}
+
+/// How texts become keys.
+#[derive(Clone, Copy)]
+pub(super) struct Forming<'f> {
+    pub(super) form: SecretForm,
+    /// What each begins with.
+    pub(super) prefix: Option<&'f str>,
+    /// What is left out before decoding.
+    pub(super) stripped: Option<&'f str>,
+    pub(super) allow_weak: bool,
 }
 
 impl Key {
@@ -73,40 +118,78 @@ impl Key {
         !ended && !other
     }
 
-    pub(super) fn make(
-        secret: &ResolvedSecret,
-        scheme: Scheme,
-        form: SecretForm,
-        prefix: Option<&str>,
-        allow_weak: bool,
-    ) -> Result<Self, Problem> {
+    pub(super) fn make(secret: &ResolvedSecret, schemes: &[Scheme], forming: Forming<'_>) -> Result<Self, Problem> {
         let problem = |message: String| Problem::new(&secret.key, message);
         let text = secret.value.expose_secret();
-        check_text(text, form, prefix).map_err(problem)?;
-        let made = match (scheme, form) {
-            (Scheme::StandardWebhooks, SecretForm::WhsecBase64) if text.starts_with("whpk_") => public_key(&text[5..]),
-            (Scheme::StandardWebhooks, SecretForm::WhsecBase64) if text.starts_with("whsk_") => private_key(&text[5..]),
-            _ => mac_key(text, scheme, form, allow_weak),
-        };
-        let made = made.map_err(problem)?;
-        Ok(Self { tenant: secret.tenant.as_deref().map(Arc::from), until_ms: secret.until_ms, made })
+        let text = if has_lines(forming.form) { text.trim() } else { text };
+        check_text(text, forming).map_err(problem)?;
+        let made = schemes.iter().map(|&scheme| make(text, scheme, forming)).collect::<Result<_, _>>();
+        Ok(Self {
+            tenant: secret.tenant.as_deref().map(Arc::from),
+            until_ms: secret.until_ms,
+            made: made.map_err(problem)?,
+        })
     }
 }
 
-fn check_text(text: &str, form: SecretForm, prefix: Option<&str>) -> Result<(), String> {
+const fn has_lines(form: SecretForm) -> bool {
+    matches!(form, SecretForm::Pem | SecretForm::Jwks)
+}
+
+fn make(text: &str, scheme: Scheme, forming: Forming<'_>) -> Result<Made, String> {
+    match (scheme, forming.form) {
+        (Scheme::StandardWebhooks, SecretForm::WhsecBase64) if text.starts_with("whpk_") => standard_public(&text[5..]),
+        (Scheme::StandardWebhooks, SecretForm::WhsecBase64) if text.starts_with("whsk_") => {
+            standard_private(&text[5..])
+        }
+        (Scheme::JwtEs256, SecretForm::Jwks) => jwks(text),
+        (Scheme::Basic, _) if !text.contains(':') => {
+            Err("is no `user:password`: write both with a colon between them".to_owned())
+        }
+        (Scheme::Token | Scheme::Basic, SecretForm::Utf8) => {
+            strong(text.len(), forming.allow_weak)?;
+            Ok(Made::Token { digest: digest(text.as_bytes()), text: text.as_bytes().to_vec().into() })
+        }
+        (Scheme::Token | Scheme::Basic, _) => Err("is compared as it stands: leave `verify.secret` out".to_owned()),
+        _ if algorithm_of(scheme).is_some() => {
+            let text = stripped(text, forming.stripped);
+            PublicKey::read(text, scheme, forming.form).map(Made::Public)
+        }
+        _ => mac_key(text, scheme, forming),
+    }
+}
+
+fn stripped<'t>(text: &'t str, prefix: Option<&str>) -> &'t str {
+    prefix.and_then(|prefix| text.strip_prefix(prefix)).unwrap_or(text)
+}
+
+fn strong(bytes: usize, allow_weak: bool) -> Result<(), String> {
+    if bytes == 0 {
+        return Err("holds no bytes: anyone could sign; set the secret the sender shows".to_owned());
+    }
+    if bytes < KEY_BYTES_MIN && !allow_weak {
+        return Err(format!(
+            "has {bytes} bytes, fewer than {KEY_BYTES_MIN}: use a longer one, or state `allow_weak_secret = true` for a demo"
+        ));
+    }
+    Ok(())
+}
+
+fn check_text(text: &str, forming: Forming<'_>) -> Result<(), String> {
+    let most = if has_lines(forming.form) { PEM_BYTES_MAX } else { SECRET_BYTES_MAX };
     if text.is_empty() {
         return Err("is empty: anyone could sign; set the secret the sender shows".to_owned());
     }
-    if text.len() > SECRET_BYTES_MAX {
-        return Err(format!("is longer than {SECRET_BYTES_MAX} bytes: this is not a secret"));
+    if text.len() > most {
+        return Err(format!("is longer than {most} bytes: this is not a secret"));
     }
     if text.trim() != text {
         return Err("begins or ends with blanks or a line end: remove them".to_owned());
     }
-    if text.starts_with("v1,") && form == SecretForm::WhsecBase64 {
+    if text.starts_with("v1,") && forming.form == SecretForm::WhsecBase64 {
         return Err("begins with `v1,`: leave that out, the secret begins with `whsec_`".to_owned());
     }
-    match prefix {
+    match forming.prefix {
         Some(prefix) if !text.starts_with(prefix) => {
             Err(format!("does not begin with `{prefix}` as this sender's secrets do: check what was pasted"))
         }
@@ -114,43 +197,67 @@ fn check_text(text: &str, form: SecretForm, prefix: Option<&str>) -> Result<(), 
     }
 }
 
-fn mac_key(text: &str, scheme: Scheme, form: SecretForm, allow_weak: bool) -> Result<Made, String> {
+fn mac_key(text: &str, scheme: Scheme, forming: Forming<'_>) -> Result<Made, String> {
     let not_base64 = |_| "is not standard base64 with padding: copy the secret again, whole".to_owned();
-    let bytes = match form {
+    let coded = stripped(text, forming.stripped);
+    let bytes = match forming.form {
         SecretForm::Utf8 => text.as_bytes().to_vec(),
-        SecretForm::Hex => hex::decode(text).map_err(|_| "is not hexadecimal: copy the secret again".to_owned())?,
-        SecretForm::Base64 => STANDARD.decode(text).map_err(not_base64)?,
+        SecretForm::Hex => hex::decode(coded).map_err(|_| "is not hexadecimal: copy the secret again".to_owned())?,
+        SecretForm::Base64 => STANDARD.decode(coded).map_err(not_base64)?,
         SecretForm::WhsecBase64 => STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text)).map_err(not_base64)?,
+        SecretForm::Sha1Utf8 => {
+            strong(text.len(), forming.allow_weak)?;
+            Sha1::digest(text.as_bytes()).to_vec()
+        }
+        SecretForm::Spki | SecretForm::Pem | SecretForm::Jwks => {
+            return Err(
+                "is a public key by `verify.secret`, and this scheme has secrets: correct one of them".to_owned()
+            );
+        }
     };
-    if bytes.is_empty() {
-        return Err("holds no bytes: anyone could sign; set the secret the sender shows".to_owned());
-    }
-    if bytes.len() < KEY_BYTES_MIN && !allow_weak {
-        return Err(format!(
-            "has {} bytes, fewer than {KEY_BYTES_MIN}: use a longer one, or state `allow_weak_secret = true` for a demo",
-            bytes.len()
-        ));
-    }
+    strong(bytes.len(), forming.allow_weak)?;
     // a MAC takes keys of any length, so this names a fault that cannot be met
     let refused = |_| "cannot be a key of this scheme".to_owned();
     Ok(match scheme {
         Scheme::HmacSha1 => Made::Sha1(Hmac::new_from_slice(&bytes).map_err(refused)?),
-        Scheme::HmacSha256 | Scheme::StandardWebhooks => Made::Sha256(Hmac::new_from_slice(&bytes).map_err(refused)?),
+        Scheme::HmacSha384 => Made::Sha384(Box::new(Hmac::new_from_slice(&bytes).map_err(refused)?)),
         Scheme::HmacSha512 => Made::Sha512(Box::new(Hmac::new_from_slice(&bytes).map_err(refused)?)),
+        Scheme::DigestSha1 => Made::Digest { sha1: true, secret: bytes.into() },
+        Scheme::DigestSha256 => Made::Digest { sha1: false, secret: bytes.into() },
+        _ => Made::Sha256(Hmac::new_from_slice(&bytes).map_err(refused)?),
     })
 }
 
-fn public_key(text: &str) -> Result<Made, String> {
-    let bad = || "is not an ed25519 public key: after `whpk_` come 32 bytes as base64".to_owned();
-    let bytes: [u8; 32] = STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(bad)?;
-    let public = VerifyingKey::from_bytes(&bytes).map_err(|_| bad())?;
-    if public.is_weak() {
-        return Err("is an ed25519 key of small order: anyone could sign".to_owned());
+fn jwks(text: &str) -> Result<Made, String> {
+    let keys = read_jwks(text).ok_or("is neither a JWK set nor a JWK: copy it again, whole")?;
+    if !keys.iter().any(|jwk| PublicKey::jwk(jwk).is_some()) {
+        return Err("holds no key for ES256 (P-256): copy the other set".to_owned());
     }
-    Ok(Made::Ed25519 { public: Box::new(public), private: None })
+    Ok(Made::Jwks(keys))
 }
 
-fn private_key(text: &str) -> Result<Made, String> {
+/// The keys of a JWK set, of `{"key": …}`, or of one JWK.
+pub(super) fn read_jwks(text: &str) -> Option<Vec<Jwk>> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Shape {
+        Set { keys: Vec<Jwk> },
+        Answer { key: Jwk },
+        One(Jwk),
+    }
+    Some(match serde_json::from_str(text).ok()? {
+        Shape::Set { keys } => keys,
+        Shape::Answer { key } | Shape::One(key) => vec![key],
+    })
+}
+
+fn standard_public(text: &str) -> Result<Made, String> {
+    let bad = || "is not an ed25519 public key: after `whpk_` come 32 bytes as base64".to_owned();
+    let bytes = STANDARD.decode(text).ok().filter(|bytes| bytes.len() == 32).ok_or_else(bad)?;
+    PublicKey::raw(Scheme::Ed25519, super::der::Algorithm::Ed25519, &bytes).map(Made::Public)
+}
+
+fn standard_private(text: &str) -> Result<Made, String> {
     let bad = || "is not an ed25519 private key: after `whsk_` come 32 or 64 bytes as base64".to_owned();
     let bytes = STANDARD.decode(text).map_err(|_| bad())?;
     let private = match bytes.len() {
@@ -158,7 +265,7 @@ fn private_key(text: &str) -> Result<Made, String> {
         64 => SigningKey::from_keypair_bytes(bytes.as_slice().try_into().map_err(|_| bad())?).map_err(|_| bad())?,
         _ => return Err(bad()),
     };
-    Ok(Made::Ed25519 { public: Box::new(private.verifying_key()), private: Some(Box::new(private)) })
+    Ok(Made::Public(PublicKey::dalek(private)))
 }
 
 #[cfg(test)]
@@ -174,7 +281,9 @@ mod tests {
             value: SecretString::from(text),
             until_ms: None,
         };
-        Key::make(&secret, scheme, form, prefix, false).err().map(|problem| problem.to_string())
+        Key::make(&secret, &[scheme], Forming { form, prefix, stripped: None, allow_weak: false })
+            .err()
+            .map(|problem| problem.to_string())
     }
 
     #[test]

@@ -3,210 +3,125 @@
 //! Promises: signatures are compared in constant time as decoded bytes; every live key is tried and every
 //! listed signature compared; the work is bounded; a request refused early costs about what a wrong
 //! signature costs. Judges the time last, so that "only the time is off" is a fact about an authentic request.
+//! Reads no more of an unverified body than the scheme needs. Fetches nothing: a key that has to be fetched is
+//! asked for by [`KeyQuestion`], and the request is judged again when it is there.
 
+mod canonical;
+mod certificate;
 mod compile;
+mod der;
 mod header;
+mod jwt;
 mod key;
+mod keys;
+mod message;
+mod place;
+mod public;
 mod sign;
+mod signature;
 mod template;
 mod time;
 
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-use actix_web::http::header::{HeaderMap, HeaderName};
-use ed25519_dalek::Signature;
+use actix_web::http::header::HeaderName;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
-use subtle::{Choice, ConstantTimeEq as _};
 
-use super::spec::{Encoding, Format, Scheme};
 use super::{Reason, Request};
-use header::{Found, Layout};
-use key::{Key, Made};
-use template::{Parts, Template};
-use time::Window;
+use key::Key;
 
+pub use keys::{KeyPort, KeyQuestion, NoKeys};
+pub(super) use place::{one, trimmed};
 pub use sign::SignError;
-pub(super) use template::{one, trimmed};
 
 /// The most secrets of one tenant.
 pub(super) const SECRETS_MAX: usize = 4;
-/// The most bytes of a signed id.
-const ID_BYTES_MAX: usize = 255;
 
 /// A compiled scheme with its keys.
 pub(super) struct Verifier {
-    scheme: Scheme,
-    format: Format,
-    encoding: Encoding,
-    signed: Template,
-    window: Option<Window>,
-    /// Sets of header names; the first whose signature header is there counts. Never empty.
-    names: Vec<Names>,
-    origin: String,
-    keys: Vec<Key>,
+    plan: Plan,
+    keys: Keys,
 }
 
-/// Which headers hold signature, time and id.
-#[derive(Clone, Debug)]
-struct Names {
-    signature: HeaderName,
-    time: Option<TimeFrom>,
-    id: Option<HeaderName>,
+/// How a request is judged.
+enum Plan {
+    Signature(Box<signature::Signature>),
+    Jwt(Box<jwt::Jwt>),
+    Message(Box<message::Message>),
 }
 
-#[derive(Clone, Debug)]
-enum TimeFrom {
-    Header(HeaderName),
-    Pair(String),
+/// The keys that are configured, and those that are fetched.
+struct Keys {
+    own: Vec<Key>,
+    fetched: Option<keys::Fetched>,
 }
 
-/// The signed texts of a request that stand in headers.
-struct Signed<'a> {
-    found: Found<'a>,
-    timestamp: &'a [u8],
-    id: &'a [u8],
+impl Keys {
+    fn live(&self, tenant: Option<&str>, now_ms: i64) -> impl Iterator<Item = (usize, &Key)> {
+        self.own.iter().enumerate().filter(move |(_, key)| key.is_live(tenant, now_ms))
+    }
 }
 
 impl Verifier {
     /// Whether the request holds up for this tenant; gives the index of the secret that signed it.
     pub(super) fn verify(&self, request: &Request<'_>, tenant: Option<&str>) -> Result<usize, Reason> {
-        match self.signed_texts(request, tenant) {
-            Ok((signed, time_ms)) => self.judge(request, tenant, &signed, time_ms),
-            Err(reason) => {
+        let judged = match &self.plan {
+            Plan::Signature(plan) => plan.verify(request, tenant, &self.keys),
+            Plan::Jwt(plan) => plan.verify(request, tenant, &self.keys),
+            Plan::Message(plan) => plan.verify(request, tenant, &self.keys),
+        };
+        judged.inspect_err(|reason| {
+            if !was_compared(*reason) {
                 // a malformed request costs what a wrong one costs, so time tells nothing
                 dummy_work(request.body);
-                Err(reason)
             }
-        }
+        })
+    }
+
+    /// The key that has to be fetched before the request can be judged; `None` where none is missing.
+    pub(super) fn question(&self, request: &Request<'_>) -> Option<KeyQuestion> {
+        let fetched = self.keys.fetched.as_ref()?;
+        let wanted = match &self.plan {
+            Plan::Signature(plan) => plan.wanted_key(request),
+            Plan::Jwt(plan) => plan.wanted_key(request),
+            Plan::Message(_) => None,
+        };
+        fetched.question(&wanted?, request.now_ms)
+    }
+
+    /// Takes in what the key's owner answered; `false` where that is no key.
+    pub(super) fn learn(&self, question: &KeyQuestion, answer: Result<&[u8], ()>, now_ms: i64) -> bool {
+        self.keys.fetched.as_ref().is_some_and(|fetched| fetched.learn(question, answer, now_ms))
     }
 
     /// The headers that hold signatures: never kept.
     pub(super) fn signature_headers(&self) -> impl Iterator<Item = &HeaderName> {
-        self.names.iter().map(|names| &names.signature)
+        match &self.plan {
+            Plan::Signature(plan) => plan.signature_headers(),
+            Plan::Jwt(plan) => vec![&plan.header],
+            Plan::Message(_) => message::HEADERS.iter().collect(),
+        }
+        .into_iter()
     }
 
     /// Whether the scheme signs this header's text.
     pub(super) fn signs_header(&self, name: &HeaderName) -> bool {
-        let by_id = self.names.iter().any(|names| names.id.as_ref() == Some(name));
-        by_id || self.signed.headers().any(|signed| signed == name)
-    }
-
-    fn signed_texts<'a>(
-        &self,
-        request: &Request<'a>,
-        tenant: Option<&str>,
-    ) -> Result<(Signed<'a>, Option<i128>), Reason> {
-        let headers = request.headers;
-        let names = self.names_in(headers);
-        let signature = one(headers, &names.signature)?;
-        let id = names.id.as_ref().map(|name| one(headers, name)).transpose()?.flatten();
-        let time = match &names.time {
-            Some(TimeFrom::Header(name)) => one(headers, name)?,
-            _ => None,
-        };
-        let id = match (&names.id, id.map(trimmed)) {
-            (None, _) => b"".as_slice(),
-            (Some(_), None | Some(b"")) => return Err(Reason::MissingId),
-            (Some(_), Some(id)) => self.check_id(id)?,
-        };
-        let signature = signature.map(trimmed).ok_or(Reason::MissingSignature)?;
-        if let (Some(TimeFrom::Header(_)), None | Some(b"")) = (&names.time, time.map(trimmed)) {
-            return Err(Reason::MissingTimestamp);
+        match &self.plan {
+            Plan::Signature(plan) => plan.signs_header(name),
+            Plan::Jwt(_) => false,
+            Plan::Message(plan) => plan.needs_header(name),
         }
-        let found = self.layout(names, request, tenant).read(signature)?;
-        let timestamp = match &names.time {
-            None => b"".as_slice(),
-            Some(TimeFrom::Header(_)) => time.map(trimmed).unwrap_or_default(),
-            Some(TimeFrom::Pair(_)) => match found.time {
-                None | Some("") => return Err(Reason::MissingTimestamp),
-                Some(time) => time.as_bytes(),
-            },
-        };
-        let time_ms = self.window.map(|window| window.read(timestamp)).transpose()?;
-        Ok((Signed { found, timestamp, id }, time_ms))
-    }
-
-    fn names_in(&self, headers: &HeaderMap) -> &Names {
-        let present = self.names.iter().find(|names| headers.contains_key(&names.signature));
-        present.unwrap_or(&self.names[0])
-    }
-
-    fn check_id<'a>(&self, id: &'a [u8]) -> Result<&'a [u8], Reason> {
-        // the dot parts id, time and body: an id with a dot could move bytes from one into the other
-        let splits = self.scheme == Scheme::StandardWebhooks && id.contains(&b'.');
-        if splits || id.len() > ID_BYTES_MAX { Err(Reason::MalformedId) } else { Ok(id) }
-    }
-
-    fn layout<'s>(&'s self, names: &'s Names, request: &Request<'_>, tenant: Option<&str>) -> Layout<'s> {
-        let live = || self.live(tenant, request.now_ms);
-        Layout {
-            format: &self.format,
-            encoding: self.encoding,
-            mac_bytes: live().any(|(_, key)| !key.made.is_ed25519()).then_some(mac_bytes(self.scheme)),
-            ed25519: live().any(|(_, key)| key.made.is_ed25519()),
-            time_pair: match &names.time {
-                Some(TimeFrom::Pair(name)) => Some(name),
-                _ => None,
-            },
-        }
-    }
-
-    fn live(&self, tenant: Option<&str>, now_ms: i64) -> impl Iterator<Item = (usize, &Key)> {
-        self.keys.iter().enumerate().filter(move |(_, key)| key.is_live(tenant, now_ms))
-    }
-
-    fn judge(
-        &self,
-        request: &Request<'_>,
-        tenant: Option<&str>,
-        signed: &Signed<'_>,
-        time_ms: Option<i128>,
-    ) -> Result<usize, Reason> {
-        let parts = Parts { timestamp: signed.timestamp, id: signed.id, ..Parts::of(request, &self.origin) };
-        let mut signer = None;
-        for (index, key) in self.live(tenant, request.now_ms) {
-            if self.signed_by(key, &signed.found, parts)? {
-                signer = signer.or(Some(index));
-            }
-        }
-        let signer = signer.ok_or(Reason::WrongSignature)?;
-        if let (Some(window), Some(time_ms)) = (self.window, time_ms) {
-            window.check(time_ms, request.now_ms)?;
-        }
-        Ok(signer)
-    }
-
-    fn signed_by(&self, key: &Key, found: &Found<'_>, parts: Parts<'_>) -> Result<bool, Reason> {
-        if let Some(tag) = key.made.tag(|sink| self.signed.feed(parts, sink))? {
-            let same = found.macs.iter().fold(Choice::from(0), |same, mac| same | mac.ct_eq(&tag));
-            return Ok(same.into());
-        }
-        let Made::Ed25519 { public, .. } = &key.made else { return Ok(false) };
-        if found.signatures.is_empty() {
-            return Ok(false);
-        }
-        let message = self.message(parts)?;
-        let holds = |signature: &key::Tag| {
-            Signature::from_slice(signature).is_ok_and(|signature| public.verify_strict(&message, &signature).is_ok())
-        };
-        Ok(found.signatures.iter().any(holds))
-    }
-
-    fn message(&self, parts: Parts<'_>) -> Result<Vec<u8>, Reason> {
-        let mut message = Vec::with_capacity(parts.body.len() + 128);
-        self.signed.feed(parts, |bytes| message.extend_from_slice(bytes))?;
-        Ok(message)
     }
 }
 
-const fn mac_bytes(scheme: Scheme) -> usize {
-    match scheme {
-        Scheme::HmacSha1 => 20,
-        Scheme::HmacSha256 | Scheme::StandardWebhooks => 32,
-        Scheme::HmacSha512 => 64,
-    }
+/// Whether a signature was compared before this reason was found.
+const fn was_compared(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::WrongSignature | Reason::BodyHashMismatch | Reason::OutsideWindowPast | Reason::OutsideWindowFuture
+    )
 }
 
 /// What checking a signature costs, for requests that have none to check.

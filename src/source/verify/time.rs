@@ -9,6 +9,8 @@ pub(super) struct Window {
     pub(super) unit: TimeUnit,
     /// `None` reads the time, since it is signed, and lets any pass.
     pub(super) window_ms: Option<i64>,
+    /// A time in the future passes.
+    pub(super) past_only: bool,
 }
 
 impl Window {
@@ -18,6 +20,7 @@ impl Window {
         match self.unit {
             TimeUnit::S => Ok(i128::from(number(text)?) * 1000),
             TimeUnit::Ms => Ok(i128::from(number(text)?)),
+            TimeUnit::Us => Ok(i128::from(number(text)? / 1000)),
             TimeUnit::Iso => {
                 let time: jiff::Timestamp = text.parse().map_err(|_| Reason::MalformedTimestamp)?;
                 Ok(i128::from(time.as_millisecond()))
@@ -32,7 +35,7 @@ impl Window {
         if age_ms > window_ms {
             return Err(Reason::OutsideWindowPast);
         }
-        if age_ms < -window_ms {
+        if age_ms < -window_ms && !self.past_only {
             return Err(Reason::OutsideWindowFuture);
         }
         Ok(())
@@ -51,7 +54,7 @@ fn number(text: &str) -> Result<i64, Reason> {
 mod tests {
     use super::*;
 
-    const WINDOW: Window = Window { unit: TimeUnit::S, window_ms: Some(300_000) };
+    const WINDOW: Window = Window { unit: TimeUnit::S, window_ms: Some(300_000), past_only: false };
 
     fn judge(text: &str, now_ms: i64) -> Result<(), Reason> {
         WINDOW.read(text.as_bytes()).and_then(|time_ms| WINDOW.check(time_ms, now_ms))
@@ -65,6 +68,13 @@ mod tests {
         }
         assert_eq!(judge("1772452499", now_ms), Err(Reason::OutsideWindowPast));
         assert_eq!(judge("1772453101", now_ms), Err(Reason::OutsideWindowFuture));
+    }
+
+    #[test]
+    fn a_window_may_have_one_side() {
+        let window = Window { past_only: true, ..WINDOW };
+        assert_eq!(window.check(1_000_000, 0), Ok(()));
+        assert_eq!(window.check(0, 300_001), Err(Reason::OutsideWindowPast));
     }
 
     #[test]
