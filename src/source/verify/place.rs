@@ -92,14 +92,14 @@ impl Needs {
         };
         let body = if json { read_json(&self.body, request.body)? } else { self.body.absent() };
         let form = if fields {
-            form::read(request.body, &self.forms).map_err(form_reason)?
+            form::read(request.body, &self.forms).map_err(|fault| form_reason(&fault))?
         } else {
             Fields::from_elem(None, self.forms.len())
         };
         let query = if self.queries.is_empty() {
             Fields::new()
         } else {
-            form::read(query_of(request.target).as_bytes(), &self.queries).map_err(form_reason)?
+            form::read(query_of(request.target).as_bytes(), &self.queries).map_err(|fault| form_reason(&fault))?
         };
         Ok(Facts { headers: request.headers, body, form, query })
     }
@@ -128,7 +128,7 @@ fn read_json<'a>(wanted: &Wanted, body: &'a [u8]) -> Result<Values<'a>, Reason> 
     wanted.read(text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(|_| Reason::MalformedBody)
 }
 
-fn form_reason(fault: FormFault) -> Reason {
+fn form_reason(fault: &FormFault) -> Reason {
     match fault {
         FormFault::Duplicate(_) => Reason::DuplicateHeader,
         FormFault::NotText(_) => Reason::MalformedBody,
