@@ -109,7 +109,9 @@ proptest! {
 }
 
 /// Headers that no scheme signs, for all that their names say.
-const UNSIGNED: [&str; 6] = [
+const UNSIGNED: [&str; 8] = [
+    "x-shopify-webhook-id",
+    "x-webhook-id",
     "sentry-hook-timestamp",
     "linear-timestamp",
     "x-zendesk-webhook-invocation-id",
