@@ -146,6 +146,7 @@ impl Serving {
 /// Opens the gate. Runs inside an actix system, which must go on running until [`Running::stop`].
 pub async fn start(config: Config, backends: Backends) -> Result<Running, StartError> {
     let providers = sources(&config)?;
+    let keys = fetch::open_keys(&providers)?;
     let sources: Vec<Arc<Source>> = providers.iter().map(|provider| Arc::clone(&provider.source)).collect();
     let public_listener = http::bind("server.listen", config.server.listen, BACKLOG)?;
     let admin_listener = http::bind("admin.listen", config.admin.listen, BACKLOG)?;
@@ -163,7 +164,7 @@ pub async fn start(config: Config, backends: Backends) -> Result<Running, StartE
     let limits = request_limits(&config);
     let names = sources.iter().map(|source| source.name().to_string()).collect();
     let confirm = Arc::new(Confirmer::open().map_err(StartError::Confirm)?);
-    let parts = GateParts { engine: engine.clone(), clock: backends.clock, sources, confirm, limits };
+    let parts = GateParts { engine: engine.clone(), clock: backends.clock, keys, sources, confirm, limits };
     let gate = Arc::new(Gate::new(parts, &mut registry));
     let admin_parts = AdminParts {
         gate: Arc::clone(&gate),
@@ -205,7 +206,11 @@ fn sources(config: &Config) -> Result<Vec<Provider>, StartError> {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for entry in config.sources.iter().filter(|entry| entry.enabled) {
         match Source::compile_with(&entry.spec, &entry.secrets, &entry.config) {
-            Ok(source) => sources.push(Provider { source: Arc::new(source), headers: entry.headers.clone() }),
+            Ok(source) => sources.push(Provider {
+                source: Arc::new(source),
+                headers: entry.headers.clone(),
+                key_headers: entry.key_headers.clone(),
+            }),
             Err(faults) => problems.extend(faults),
         }
     }

@@ -16,7 +16,7 @@ use super::secret::{Environment, HeaderRef, SecretRef};
 use super::units::{ShowDuration, ShowSize};
 use super::{Config, Problem, secrets_file, spec_faults};
 use crate::clock::SystemClock;
-use crate::source::spec::{SecretSpec, TenantSpec};
+use crate::source::spec::{HeaderSpec, SecretSpec, TenantSpec};
 use crate::source::{ResolvedConfig, ResolvedSecret, Source, SourceSpec};
 
 /// The most sources one process serves.
@@ -37,6 +37,8 @@ pub struct SourceEntry {
     pub config: ResolvedConfig,
     /// Headers of its `refetch`, their secrets fetched; empty where it is off.
     pub headers: Vec<(String, SecretString)>,
+    /// Headers of its `verify.keys`, likewise.
+    pub key_headers: Vec<(String, SecretString)>,
 }
 
 /// Everything found while reading the list.
@@ -112,7 +114,10 @@ impl<'a> Sources<'a> {
             let message = format!("must be at most `limits.body_bytes` ({}), got {own}", ShowSize(self.body_bytes));
             self.problem(&joined(&key, "max_body"), message);
         }
-        let headers = self.headers(&key, &spec, enabled);
+        let refetch = spec.refetch.iter().flat_map(|refetch| &refetch.headers);
+        let headers = self.headers(&format!("{key}.refetch.headers"), refetch, enabled);
+        let keys = spec.verify.iter().flat_map(|verify| &verify.keys).flat_map(|keys| &keys.headers);
+        let key_headers = self.headers(&format!("{key}.verify.keys.headers"), keys, enabled);
         self.holds(&key, &spec);
         if let Some(setup) = spec.setup.as_ref().filter(|_| enabled) {
             let message = format!(
@@ -122,7 +127,7 @@ impl<'a> Sources<'a> {
             );
             self.warnings.push(Problem::new(joined(&key, "setup"), message));
         }
-        self.entries.push(SourceEntry { key, spec, enabled, secrets, config, headers });
+        self.entries.push(SourceEntry { key, spec, enabled, secrets, config, headers, key_headers });
     }
 
     /// The tenants of a file beside the settings, which become the source's.
@@ -187,17 +192,22 @@ impl<'a> Sources<'a> {
         config
     }
 
-    /// The headers of `refetch`; a secret in one is named like any other, also behind a word such as `Bearer`.
-    fn headers(&mut self, key: &str, spec: &SourceSpec, enabled: bool) -> Vec<(String, SecretString)> {
+    /// Headers of a question; a secret in one is named like any other, also behind a word such as `Bearer`.
+    fn headers<'s>(
+        &mut self,
+        key: &str,
+        stated: impl Iterator<Item = (&'s String, &'s HeaderSpec)>,
+        enabled: bool,
+    ) -> Vec<(String, SecretString)> {
         let mut headers = Vec::new();
-        for (name, value) in spec.refetch.iter().flat_map(|refetch| &refetch.headers) {
+        for (name, value) in stated {
             let read = HeaderRef::parse(name, &value.0).and_then(|value| match enabled {
                 true => value.resolve(self.environment).map(Some),
                 false => Ok(None),
             });
             match read {
                 Ok(value) => headers.extend(value.map(|value| (name.clone(), value))),
-                Err(reason) => self.problem(&format!("{key}.refetch.headers.{}", printable(name, 64)), reason),
+                Err(reason) => self.problem(&format!("{key}.{}", printable(name, 64)), reason),
             }
         }
         headers

@@ -6,6 +6,7 @@
 //! comes back, also nothing at all, is an outcome.
 
 mod confirm;
+mod keys;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,6 +24,7 @@ use tidegate_actors::ports::{Clock, FetchClaim, FetchOutcome, Fetcher, NoFetcher
 pub use confirm::Confirmer;
 
 use crate::source::{Answered, FetchLimits, Source};
+pub use keys::open_keys;
 
 /// How long a connection may take to open; the whole question has its own limit.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -45,12 +47,14 @@ pub struct Provider {
     pub source: Arc<Source>,
     /// Headers by name, their secrets fetched.
     pub headers: Vec<(String, SecretString)>,
+    /// Headers for the owner of its keys.
+    pub key_headers: Vec<(String, SecretString)>,
 }
 
 /// Makes the adapter; sources without `refetch` settings are left out.
 pub fn open(providers: Vec<Provider>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Fetcher>, OpenError> {
     let mut targets = HashMap::new();
-    for Provider { source, headers } in providers {
+    for Provider { source, headers, .. } in providers {
         let Some(limits) = source.fetch_limits() else { continue };
         let failed = |why: String| OpenError { source_name: source.name().to_string(), why };
         let headers = header_map(headers).map_err(failed)?;

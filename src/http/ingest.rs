@@ -176,17 +176,30 @@ async fn judge(
     tenant: Option<&str>,
     body: Bytes,
 ) -> Result<Reading, TurnedAway> {
-    let judged = if body.len() <= OFFLOAD_ABOVE_BYTES {
-        unpack_and_read(source, asked(gate, request, tenant, &body), &*gate.clock)
-    } else {
-        judge_apart(gate, source, request, tenant, body).await?
-    };
+    let mut judged = judge_once(gate, source, request, tenant, &body).await?;
+    if matches!(&judged, Err(Unfit::NotAuthentic(refusal)) if refusal.wants_key()) {
+        source.fetch_key(&asked(gate, request, tenant, &body), &*gate.keys).await;
+        judged = judge_once(gate, source, request, tenant, &body).await?;
+    }
     judged.map_err(|reason| match reason {
         Unfit::NotAuthentic(refusal) => not_authentic(gate, refusal),
         Unfit::NotUnpacked(UnpackFault::TooLarge) => away("too-large", &problem::TOO_LARGE),
         Unfit::NotUnpacked(_) => away("not-unpacked", &problem::UNAUTHORIZED),
         Unfit::ContentType => away("content-type", &problem::CONTENT_TYPE_UNSUPPORTED),
     })
+}
+
+async fn judge_once(
+    gate: &Gate,
+    source: &Arc<Source>,
+    request: &HttpRequest,
+    tenant: Option<&str>,
+    body: &Bytes,
+) -> Result<Judged, TurnedAway> {
+    if body.len() <= OFFLOAD_ABOVE_BYTES {
+        return Ok(unpack_and_read(source, asked(gate, request, tenant, body), &*gate.clock));
+    }
+    judge_apart(gate, source, request, tenant, body.clone()).await
 }
 
 async fn judge_apart(
@@ -256,6 +269,9 @@ fn verify_and_read(source: &Source, request: &Request<'_>, clock: &dyn Clock) ->
 fn not_authentic(gate: &Gate, refusal: Refusal) -> TurnedAway {
     if refusal.only_window() && gate.clock_is_suspect() {
         return away("clock-suspect", &problem::CLOCK_SUSPECT);
+    }
+    if refusal.wants_key() {
+        return away(refusal.reason.label(), &problem::KEY_UNAVAILABLE);
     }
     away(refusal.reason.label(), &problem::UNAUTHORIZED)
 }

@@ -222,6 +222,9 @@ documents! {
     /// The store cannot be reached.
     STORE_UNAVAILABLE: 503 "Service Unavailable", "store-unavailable",
         "the store is not available; nothing was kept, send again", retry after "2";
+    /// A key that the signature needs could not be fetched: our trouble, not the sender's.
+    KEY_UNAVAILABLE: 503 "Service Unavailable", "key-unavailable",
+        "a key that the signature needs is not at hand; nothing was kept, send again", retry after "5";
     /// The commit's outcome is not known (I1).
     COMMIT_UNKNOWN: 503 "Service Unavailable", "commit-unknown",
         "whether the event was kept is not known; send again, a repeat is recognised", retry after "1";

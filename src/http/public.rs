@@ -31,7 +31,7 @@ use super::figures::{Figures, SourceFigures, UNKNOWN};
 use super::rate::Rate;
 use super::route::Door;
 use super::{ListenSettings, health, ingest, listen, problem};
-use crate::source::{Confirm, MAX_BODY_DEFAULT, Source};
+use crate::source::{Confirm, KeyPort, MAX_BODY_DEFAULT, Source};
 use crate::telemetry::emit;
 
 /// Limits that hold for every request.
@@ -55,6 +55,8 @@ pub struct GateParts {
     pub engine: Engine,
     /// Wall time and ids.
     pub clock: Arc<dyn Clock>,
+    /// Asks the owners of keys.
+    pub keys: Arc<dyn KeyPort>,
     /// The configured sources.
     pub sources: Vec<Arc<Source>>,
     /// Fetches the addresses that handshakes name.
@@ -92,6 +94,8 @@ pub struct Gate {
     pub(super) engine: Engine,
     /// Wall time and ids.
     pub(super) clock: Arc<dyn Clock>,
+    /// Asks the owners of keys.
+    pub(super) keys: Arc<dyn KeyPort>,
 }
 
 impl Gate {
@@ -124,6 +128,7 @@ impl Gate {
             confirm: parts.confirm,
             engine: parts.engine,
             clock: parts.clock,
+            keys: parts.keys,
         }
     }
 

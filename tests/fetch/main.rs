@@ -56,7 +56,7 @@ fn fetcher(address: SocketAddr, more: &str) -> Arc<dyn Fetcher> {
     let secret = ResolvedSecret { key: "secrets[0]".to_owned(), tenant: None, value, until_ms: None };
     let source = Source::compile(&toml::from_str(&text).unwrap(), &[secret]).expect("a source");
     let headers = vec![("authorization".to_owned(), SecretString::from(format!("Bearer {TOKEN}")))];
-    let provider = Provider { source: Arc::new(source), headers };
+    let provider = Provider { source: Arc::new(source), headers, key_headers: Vec::new() };
     open(vec![provider], Arc::new(SystemClock::new())).expect("a fetcher")
 }
 
