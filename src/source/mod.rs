@@ -49,7 +49,7 @@ pub use refetch::{Answered, FETCHED, FetchLimits};
 pub use refusal::{Reason, Refusal};
 pub use source::{Signing, Source, Verified};
 pub use spec::SourceSpec;
-pub use verify::{KeyPort, KeyQuestion, NoKeys, SignError};
+pub use verify::{Draft, KeyPort, KeyQuestion, NoKeys, SignError};
 
 /// The longest body taken when a source states nothing else.
 pub const MAX_BODY_DEFAULT: usize = 256 * 1024;

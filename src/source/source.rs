@@ -11,7 +11,7 @@ use super::reference::Found;
 use super::rules::{Rules, TenantRule};
 use super::spec::{CodingSpec, OnUnusable, RateSpec};
 use super::verify::{SignError, Verifier, dummy_work};
-use super::{Answer, KeyPort, Reason, Refusal, Request};
+use super::{Answer, Draft, KeyPort, Reason, Refusal, Request};
 
 /// One sender's entrance, ready for requests.
 pub struct Source {
@@ -152,8 +152,16 @@ impl Source {
     }
 
     /// The headers this source's sender would send for a body: signature, time, id, and those that hold key
-    /// and type.
+    /// and type. For senders whose signatures stand in the body see `signed`.
     pub fn sign(&self, signing: &Signing<'_>) -> Result<HeaderMap, SignError> {
+        let draft = self.signed(signing)?;
+        let as_given = draft.body == *signing.request.body && draft.target == signing.request.target;
+        if as_given { Ok(draft.headers) } else { Err(SignError::NotMade) }
+    }
+
+    /// The request as this source's sender would send it: with signature, time and id where they stand, and the
+    /// headers that hold key and type.
+    pub fn signed(&self, signing: &Signing<'_>) -> Result<Draft, SignError> {
         let request = &signing.request;
         let mut headers = request.headers.clone();
         let mut set = |name: &HeaderName, text: &str| {
@@ -173,11 +181,7 @@ impl Source {
             }
         }
         let full = Request { headers: &headers, ..*request };
-        let signed = self.verifier.sign(&full, request.path_tenant, signing.id)?;
-        for (name, value) in signed {
-            headers.insert(name, value);
-        }
-        Ok(headers)
+        self.verifier.sign(&full, request.path_tenant, signing.id)
     }
 }
 

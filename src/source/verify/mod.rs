@@ -10,6 +10,7 @@ mod canonical;
 mod certificate;
 mod compile;
 mod der;
+mod draft;
 mod header;
 mod jwt;
 mod key;
@@ -32,6 +33,7 @@ use sha2::Sha256;
 use super::{Reason, Request};
 use key::Key;
 
+pub use draft::Draft;
 pub use keys::{KeyPort, KeyQuestion, NoKeys};
 pub(super) use place::{one, trimmed};
 pub use sign::SignError;

@@ -34,7 +34,9 @@ pub(super) struct Needs {
     /// Where the item's own object stands below an element of the array.
     pub(super) item_base: String,
     pub(super) forms: Vec<String>,
-    queries: Vec<String>,
+    pub(super) queries: Vec<String>,
+    /// The pointers behind `body` and `item`, by their slots: for signing.
+    pub(super) pointers: [Vec<String>; 2],
 }
 
 /// The texts a scheme needs of one request.
@@ -71,15 +73,23 @@ impl Needs {
         };
         match text.split_once(':') {
             Some(("header", name)) => header_place(name).ok_or_else(unknown),
-            Some(("body", pointer)) => self.body.add(pointer).map(Place::Body),
+            Some(("body", pointer)) => self.body_slot(pointer).map(Place::Body),
             Some(("item", pointer)) => {
-                let base = &self.item_base;
-                self.item.add(&format!("{base}{pointer}")).map(Place::Item)
+                let pointer = format!("{}{pointer}", self.item_base);
+                let slot = self.item.add(&pointer)?;
+                note(&mut self.pointers[1], slot, pointer);
+                Ok(Place::Item(slot))
             }
             Some(("form", name)) if !name.is_empty() => field(&mut self.forms, name).map(Place::Form),
             Some(("query", name)) if !name.is_empty() => field(&mut self.queries, name).map(Place::Query),
             _ => Err(unknown()),
         }
+    }
+
+    pub(super) fn body_slot(&mut self, pointer: &str) -> Result<usize, String> {
+        let slot = self.body.add(pointer)?;
+        note(&mut self.pointers[0], slot, pointer.to_owned());
+        Ok(slot)
     }
 
     pub(super) fn read<'a>(&self, request: &Request<'a>) -> Result<Facts<'a>, Reason> {
@@ -102,6 +112,12 @@ impl Needs {
             form::read(query_of(request.target).as_bytes(), &self.queries).map_err(|fault| form_reason(&fault))?
         };
         Ok(Facts { headers: request.headers, body, form, query })
+    }
+}
+
+fn note(pointers: &mut Vec<String>, slot: usize, pointer: String) {
+    if slot == pointers.len() {
+        pointers.push(pointer);
     }
 }
 

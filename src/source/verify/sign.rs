@@ -1,12 +1,14 @@
 //! Signing as the sender would: for `send`, for tests and for benches.
 
-use actix_web::http::header::{HeaderName, HeaderValue};
+use sha2::{Digest as _, Sha256};
 
 use super::super::Request;
+use super::super::parts;
 use super::super::spec::{Encoding, Format, Scheme, TimeUnit};
+use super::draft::Draft;
 use super::header::{Coding, ED25519_VERSION, encode};
 use super::key::Made;
-use super::place::Place;
+use super::place::{Place, is_form};
 use super::signature::{Methods, Set, Signature, TimeFrom, message};
 use super::template::Parts;
 use super::{Plan, Verifier};
@@ -26,23 +28,26 @@ pub enum SignError {
     /// The time is too far from ours to be written.
     #[error("the time cannot be written")]
     NotATime,
-    /// The signature does not stand in a header.
-    #[error("the signature of this scheme is part of the body or the address: it cannot be added to a request")]
-    NotInHeaders,
+    /// The scheme has signatures that are not made here.
+    #[error("signatures of this scheme are checked and not made: send a recorded request")]
+    NotMade,
+    /// The signature stands in a JSON body, and this body has no place for it.
+    #[error("the signature stands in the body, which has no place for it")]
+    NotJson,
 }
 
 impl Verifier {
-    /// The headers that sign `request` at `request.now_ms` under the name `id`.
+    /// The request as its sender would send it at `request.now_ms` under the name `id`: signed, with time and id.
     pub(in super::super) fn sign(
         &self,
         request: &Request<'_>,
         tenant: Option<&str>,
         id: &str,
-    ) -> Result<Vec<(HeaderName, HeaderValue)>, SignError> {
-        let Plan::Signature(plan) = &self.plan else { return Err(SignError::NotInHeaders) };
+    ) -> Result<Draft, SignError> {
+        let Plan::Signature(plan) = &self.plan else { return Err(SignError::NotMade) };
         let method = plan.first_method();
-        let live = self.keys.live(tenant, request.now_ms).filter_map(|(_, key)| key.made.get(method));
-        let made = live.into_iter().find(|made| made.public().is_none_or(super::public::PublicKey::can_sign));
+        let mut live = self.keys.live(tenant, request.now_ms).filter_map(|(_, key)| key.made.get(method));
+        let made = live.find(|made| made.public().is_none_or(super::public::PublicKey::can_sign));
         plan.sign(request, made.ok_or(SignError::NoSecret)?, id)
     }
 }
@@ -54,49 +59,63 @@ impl Signature {
         methods.iter().position(|(_, coding)| *coding == self.coding).unwrap_or(0)
     }
 
-    fn sign(&self, request: &Request<'_>, made: &Made, id: &str) -> Result<Vec<(HeaderName, HeaderValue)>, SignError> {
-        let set = &self.sets[0];
-        let name = match &set.signature {
-            Place::Header(name) => name,
-            Place::Numbered(names) => names.first().ok_or(SignError::NotInHeaders)?,
-            _ => return Err(SignError::NotInHeaders),
-        };
-        let mut headers = Vec::new();
-        let mut add = |name: &HeaderName, text: &str| {
-            let value = HeaderValue::from_str(text).map_err(|_| SignError::NotAHeader(text.to_owned()))?;
-            headers.push((name.clone(), value));
-            Ok(())
-        };
+    fn sign(&self, request: &Request<'_>, made: &Made, id: &str) -> Result<Draft, SignError> {
+        let mut draft = Draft::of(request);
+        let form = is_form(request.headers);
+        let fits = |set: &&Set| matches!(set.signature, Place::Form(_)) == form;
+        let set = self.sets.iter().find(fits).unwrap_or(&self.sets[0]);
         let timestamp = self.timestamp(request.now_ms)?;
-        if let Some(Place::Header(name)) = &set.id {
-            add(name, id)?;
+        if let Some(place) = self.body_hash.as_ref().filter(|_| !form) {
+            let hash = hex::encode(Sha256::digest(request.body));
+            draft.put(&self.needs, place, None, &hash)?;
         }
-        if let Some(TimeFrom::Place(Place::Header(name))) = &set.time {
-            add(name, &timestamp)?;
+        let array = self.each.and_then(|slot| self.needs.pointers[0].get(slot));
+        let items = array.map_or(Ok(1), |array| draft.items(array))?;
+        for index in 0..items {
+            let item = array.map(|array| (array.as_str(), index));
+            if let Some(place) = &set.id {
+                draft.put(&self.needs, place, item, id)?;
+            }
+            if let Some(TimeFrom::Place(place)) = &set.time {
+                draft.put(&self.needs, place, item, &timestamp)?;
+            }
+            let text = self.signed_text(&draft, request, made, set, (&timestamp, id, item))?;
+            draft.put(&self.needs, &set.signature, item, &text)?;
         }
-        let mut with_time = request.headers.clone();
-        if let Some(TimeFrom::Place(Place::Header(name))) = &set.time
-            && let Ok(value) = HeaderValue::from_str(&timestamp)
-        {
-            with_time.insert(name.clone(), value);
-        }
-        let full = Request { headers: &with_time, ..*request };
+        Ok(draft)
+    }
+
+    fn signed_text(
+        &self,
+        draft: &Draft,
+        request: &Request<'_>,
+        made: &Made,
+        set: &Set,
+        (timestamp, id, item): (&str, &str, Option<(&str, usize)>),
+    ) -> Result<String, SignError> {
+        let full = Request { headers: &draft.headers, body: &draft.body, target: &draft.target, ..*request };
         let facts = self.needs.read(&full).map_err(|_| SignError::MissingHeader)?;
-        let pair = self.time_pair(set, &timestamp);
+        let array = self.each.and_then(|slot| facts.body.get(slot).copied().flatten());
+        let values = match (array, item) {
+            (Some(array), Some((_, index))) => {
+                let items = parts::items(array, usize::MAX).map_err(|_| SignError::NotJson)?;
+                let item = items.get(index).copied().ok_or(SignError::NotJson)?;
+                self.needs.item.read(item).map_err(|_| SignError::NotJson)?
+            }
+            _ => self.needs.item.absent(),
+        };
+        let pair = self.time_pair(set, timestamp);
         let parts = Parts {
             request: &full,
-            view: facts.view(&[]),
-            headers: &with_time,
+            view: facts.view(&values),
             timestamp: timestamp.as_bytes(),
             id: id.as_bytes(),
             pairs: (&pair, self.separator()),
             origin: self.origins.first().map_or("", String::as_str),
             secret: made.secret(),
-            signature_field: None,
+            signature_field: self.signature_field(set),
         };
-        let text = self.text(made, &parts, set, &timestamp)?;
-        add(name, &text)?;
-        Ok(headers)
+        self.text(made, &parts, set, timestamp)
     }
 
     fn timestamp(&self, now_ms: i64) -> Result<String, SignError> {

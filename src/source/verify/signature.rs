@@ -273,7 +273,6 @@ impl Signature {
         let parts = Parts {
             request,
             view,
-            headers: request.headers,
             timestamp,
             id: &presented.id,
             pairs: (found.text, separator),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::http::header::{HeaderMap, HeaderName};
+use actix_web::http::header::HeaderName;
 use sha2::{Digest as _, Sha256};
 
 use super::super::{Problem, Reason, Request};
@@ -59,8 +59,6 @@ pub(super) struct Template {
 pub(super) struct Parts<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) view: View<'a>,
-    /// Where the headers of `view` lack what a signer is about to add.
-    pub(super) headers: &'a HeaderMap,
     pub(super) timestamp: &'a [u8],
     pub(super) id: &'a [u8],
     /// The signature's text and what parts its pairs.
@@ -192,7 +190,7 @@ impl Piece {
                 let (text, separator) = parts.pairs;
                 sink(pair(text, separator, name).ok_or(Reason::MalformedSignature)?.as_bytes());
             }
-            Self::Field { place: Place::Header(name), optional } => match one(parts.headers, name)? {
+            Self::Field { place: Place::Header(name), optional } => match one(request.headers, name)? {
                 Some(value) => sink(trimmed(value)),
                 None if *optional => {}
                 None => return Err(Reason::MissingHeader),
@@ -217,7 +215,7 @@ impl Piece {
             Self::Path => sink(request.target.split('?').next().unwrap_or_default().as_bytes()),
             Self::Target => sink(request.target.as_bytes()),
             Self::Secret => sink(parts.secret),
-            Self::Contentful => canonical::contentful(&Request { headers: parts.headers, ..*request }, sink)?,
+            Self::Contentful => canonical::contentful(request, sink)?,
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 
 mod flipped;
 mod handshakes;
+mod settings;
+mod signed;
 mod sources;
 mod vector;
 

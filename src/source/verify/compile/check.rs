@@ -203,7 +203,7 @@ impl Compiler<'_> {
             return None;
         };
         rest.clone_into(&mut self.needs.item_base);
-        let slot = self.needs.body.add(array).map_err(|message| super::Problem::new("verify.each", message));
+        let slot = self.needs.body_slot(array).map_err(|message| super::Problem::new("verify.each", message));
         self.kept(slot)
     }
 
