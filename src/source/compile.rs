@@ -64,7 +64,8 @@ impl Source {
         };
         let nobodys = nobodys_secret(&spec);
         let for_verifier = if secrets.is_empty() && spec.setup.is_some() { &nobodys } else { secrets };
-        let verifier = Verifier::compile(&spec, for_verifier).map_err(|found| compiler.problems.extend(found)).ok();
+        let verifier =
+            Verifier::compile(&spec, for_verifier, config).map_err(|found| compiler.problems.extend(found)).ok();
         let rules = compiler.rules(&spec, verifier.as_ref());
         compiler.names(&spec, secrets, &rules.tenant);
         if let Some(verifier) = &verifier {

@@ -74,7 +74,7 @@ fn overlay_verify(own: Option<VerifySpec>, preset: Option<&VerifySpec>) -> Optio
     }
     Some(or_preset!(
         scheme header also_header from format encoding signed timestamp unit window sides id secret secret_prefix
-        key_prefix origin any_port each require body_hash partial config methods certificate keys algorithm components
+        key_prefix origin any_port each require body_hash partial methods certificate keys algorithm components
     ))
 }
 

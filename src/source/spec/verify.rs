@@ -75,9 +75,6 @@ pub struct VerifySpec {
     /// The sender signs only a part of the event, and its documents say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
-    /// Texts of `{config:name}`, such as an account's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub config: Option<BTreeMap<String, String>>,
     /// Several algorithms, where the sender names the one it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<MethodsSpec>,

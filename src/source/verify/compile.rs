@@ -5,13 +5,14 @@ mod places;
 
 use std::collections::BTreeMap;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use smallvec::SmallVec;
 
 use super::super::pattern::Patterns;
 use super::super::spec::{
     Encoding, Format, Scheme, SecretForm, SignedSpec, SourceSpec, Span, Texts, TimeUnit, VerifySpec,
 };
-use super::super::{Problem, ResolvedSecret};
+use super::super::{Problem, ResolvedConfig, ResolvedSecret};
 use super::canonical::any_port;
 use super::header::{Coding, ED25519_VERSION};
 use super::key::{Forming, Key};
@@ -26,7 +27,11 @@ use super::{Keys, Plan, SECRETS_MAX, Verifier, certificate, jwt, message};
 const METHODS_MAX: usize = 8;
 
 impl Verifier {
-    pub(in super::super) fn compile(spec: &SourceSpec, secrets: &[ResolvedSecret]) -> Result<Self, Vec<Problem>> {
+    pub(in super::super) fn compile(
+        spec: &SourceSpec,
+        secrets: &[ResolvedSecret],
+        config: &ResolvedConfig,
+    ) -> Result<Self, Vec<Problem>> {
         let Some(verify) = spec.verify.as_ref() else {
             return Err(vec![Problem::new(
                 "verify",
@@ -40,7 +45,7 @@ impl Verifier {
         let mut compiler = Compiler {
             verify: &verify,
             scheme,
-            config: verify.config.clone().unwrap_or_default(),
+            config: config.iter().filter_map(first_of).collect(),
             needs: Needs::default(),
             problems: Vec::new(),
         };
@@ -64,6 +69,10 @@ impl Verifier {
             _ => Err(compiler.problems),
         }
     }
+}
+
+fn first_of((name, texts): (&String, &Vec<SecretString>)) -> Option<(String, String)> {
+    texts.first().map(|text| (name.clone(), text.expose_secret().to_owned()))
 }
 
 /// The parts of a scheme that are the scheme's own and not the sender's.

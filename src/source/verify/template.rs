@@ -82,8 +82,8 @@ impl Making<'_> {
     pub(super) fn config(&self, name: &str) -> Result<&str, Problem> {
         let text = self.config.get(name).map(String::as_str).unwrap_or_default();
         if text.is_empty() {
-            let key = format!("verify.config.{name}");
-            return Err(Problem::new(key, "is missing: state it as the sender's dashboard shows it"));
+            let message = format!("refers to `config.{name}`, which is missing: add it to the source's `config`");
+            return Err(Problem::new(self.key, message));
         }
         Ok(text)
     }

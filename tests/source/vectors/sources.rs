@@ -20,7 +20,6 @@ partial = true
 methods = { from = "body:/SignatureVersion", allow = { "1" = "rsa-pkcs1-sha1", "2" = "rsa-pkcs1-sha256" } }
 certificate = { from = "body:/SigningCertURL", hosts = ["sns.*.amazonaws.com", "sns.*.amazonaws.com.cn"], suffix = ".pem" }
 require = [{ from = "body:/TopicArn", is = "{config:topic_arn}" }]
-config = { topic_arn = "arn:aws:sns:*" }
 [verify.signed]
 from = "body:/Type"
 [verify.signed.when]
@@ -189,7 +188,8 @@ pub(crate) fn of(vector: &Vector) -> Described {
         return Described { text: format!("preset = '{preset}'"), fetched: false };
     }
     if vector.scheme == "aws-sns" || vector.scheme == "handshake/sns-confirm" {
-        return Described { text: format!("key = 'body:/MessageId'\n{SNS}"), fetched: true };
+        let config = "config = { topic_arn = 'arn:aws:sns:*' }";
+        return Described { text: format!("{config}\nkey = 'body:/MessageId'\n{SNS}"), fetched: true };
     }
     let mut verify = table(vector);
     if vector.policy.as_deref() == Some("strict-lower-hex") {
@@ -203,8 +203,9 @@ pub(crate) fn of(vector: &Vector) -> Described {
         None => {}
     }
     let config = ["webhook_id", "public_key"].iter().find_map(|name| Some((name, vector.cfg.get(*name)?.as_str()?)));
-    if let Some((name, text)) = config {
-        verify.push_str(&format!(", config = {{ {name} = '{text}' }}"));
+    let config = config.map(|(name, text)| format!("config = {{ {name} = '{text}' }}\n")).unwrap_or_default();
+    Described {
+        text: format!("{config}key = 'raw:sha256'\nverify = {{ {verify} }}"),
+        fetched: vector.scheme == "paypal",
     }
-    Described { text: format!("key = 'raw:sha256'\nverify = {{ {verify} }}"), fetched: vector.scheme == "paypal" }
 }

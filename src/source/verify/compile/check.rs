@@ -73,11 +73,11 @@ impl Compiler<'_> {
         for (key, what) in wrong {
             self.problem(key, what);
         }
-        self.check_config();
+        self.check_binding();
     }
 
-    /// A text that stands nowhere is most likely misspelt.
-    fn check_config(&mut self) {
+    /// A fetched certificate is a platform's, which signs for all of its customers.
+    fn check_binding(&mut self) {
         let verify = self.verify;
         let mut texts: Vec<&str> = Vec::new();
         match &verify.signed {
@@ -89,12 +89,7 @@ impl Compiler<'_> {
         if let Some(super::Format::Entries(entries)) = &verify.format {
             texts.extend(entries.layout.iter().map(String::as_str));
         }
-        let used = |name: &str| texts.iter().any(|text| text.contains(&format!("{{config:{name}}}")));
-        let unused: Vec<String> = self.config.keys().filter(|name| !used(name)).cloned().collect();
         let binds = texts.iter().any(|text| text.contains("{config:"));
-        for name in unused {
-            self.problem(&format!("verify.config.{name}"), "is used nowhere: correct its name, or leave it out");
-        }
         if verify.certificate.is_some() && !binds && verify.require.as_ref().is_none_or(Vec::is_empty) {
             self.problem(
                 "verify.require",

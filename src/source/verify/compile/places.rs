@@ -145,10 +145,7 @@ impl Compiler<'_> {
             let text = self.making(key).configured(part);
             let text = self.kept(text)?;
             if text == "*" && part != "*" {
-                self.problem(
-                    key,
-                    format!("would take any text for {part:?}: state the text itself in `verify.config`"),
-                );
+                self.problem(key, format!("would take any text for {part:?}: state the text itself in `config`"));
             }
             layout.push(text);
         }
