@@ -66,6 +66,9 @@ pub(crate) struct Arrival {
     #[serde(default = "post")]
     pub(crate) method: String,
     pub(crate) source: Option<String>,
+    /// What follows the path and a question mark.
+    #[serde(default)]
+    pub(crate) query: String,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
     /// Header values that are no text.

@@ -77,6 +77,7 @@ cases! {
     while_secrets_rotate_any_live_one_is_enough: "B09";
     the_time_window_has_two_sides: "B11";
     a_malformed_signature_header_is_refused_and_harms_nothing: "B12";
+    the_signed_address_comes_from_the_settings: "B14";
     probes_are_answered_and_keep_nothing: "B15";
     a_nul_or_a_lone_surrogate_loses_no_event: "B17";
     copies_at_the_same_instant_take_effect_once: "B19";

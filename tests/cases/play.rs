@@ -179,7 +179,10 @@ fn send_at_once(gates: &[Gate], case: &Case, arrivals: &[Arrival], before: usize
 
 fn request(case: &Case, arrival: &Arrival) -> Request {
     let source = arrival.source.as_deref().or_else(|| case.sources[0]["name"].as_str()).expect("a source");
-    let mut request = Request::new(&arrival.method, &format!("/in/{source}"));
+    let query = if arrival.query.is_empty() { String::new() } else { format!("?{}", arrival.query) };
+    let mut request = Request::new(&arrival.method, &format!("/in/{source}{query}"));
+    let own_host = arrival.headers.contains_key("host");
+    request.headers.retain(|(name, _)| !own_host || name != "host");
     request.headers.extend(arrival.header_bytes());
     request.body = arrival.body.clone().into_bytes();
     request

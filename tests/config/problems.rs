@@ -79,7 +79,7 @@ secrets = ["env:SHOP"]
         "`source.shop.secret` is not a setting here: did you mean `secrets`?",
         "`source.shop.secrets[0]` must be \"env:NAME\", \"file:/path\" or { value = \"env:NAME\", until = \"2030-01-31T00:00:00Z\" }",
         "`source.shop.verify.heder` is not a setting here: did you mean `header`?",
-        "`source.shop.verify.scheme` must be one of \"standard-webhooks\", \"hmac-sha1\", \"hmac-sha256\", \"hmac-sha512\", got \"hmac-md5\"",
+        "`source.shop.verify.scheme` must be one of \"standard-webhooks\", \"hmac-sha1\", \"hmac-sha256\", \"hmac-sha384\", \"hmac-sha512\", \"digest-sha1\", \"digest-sha256\", \"ed25519\", \"ecdsa-p256-sha256\", \"ecdsa-p256-sha256-raw\", \"rsa-pkcs1-sha1\", \"rsa-pkcs1-sha256\", \"rsa-pss-sha512\", \"token\", \"basic\", \"jwt-es256\", \"http-signature\", \"contentful\", got \"hmac-md5\"",
         "`source.shop` is there more than once: give each source a name of its own",
     ];
     let mut found = problems(file, &[]);
