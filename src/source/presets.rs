@@ -5,15 +5,67 @@ use std::sync::LazyLock;
 use super::Problem;
 use super::spec::{SourceSpec, VerifySpec};
 
-/// Name and text of every preset.
-const TEXTS: [(&str, &str); 6] = [
-    ("standard-webhooks", include_str!("presets/standard-webhooks.toml")),
-    ("svix", include_str!("presets/svix.toml")),
-    ("stripe", include_str!("presets/stripe.toml")),
-    ("github", include_str!("presets/github.toml")),
-    ("shopify", include_str!("presets/shopify.toml")),
-    ("slack", include_str!("presets/slack.toml")),
-];
+macro_rules! texts {
+    ($($name:literal)*) => {
+        /// Name and text of every preset.
+        const TEXTS: &[(&str, &str)] = &[$(($name, include_str!(concat!("presets/", $name, ".toml")))),*];
+    };
+}
+
+texts! {
+    "adyen"
+    "adyen-platform"
+    "airwallex"
+    "bigcommerce"
+    "box"
+    "braintree"
+    "brex"
+    "calendly"
+    "cashfree"
+    "chargebee"
+    "checkout"
+    "clerk"
+    "coinbase-commerce"
+    "contentful"
+    "flutterwave"
+    "flutterwave-v3"
+    "github"
+    "gitlab"
+    "gitlab-token"
+    "gocardless"
+    "hubspot"
+    "hubspot-workflow"
+    "lemonsqueezy"
+    "lithic"
+    "loops"
+    "mollie"
+    "mux"
+    "openai"
+    "paddle"
+    "paddle-classic"
+    "paystack"
+    "persona"
+    "polar"
+    "razorpay"
+    "recurly"
+    "render"
+    "replicate"
+    "resend"
+    "revolut"
+    "sanity"
+    "shopify"
+    "slack"
+    "square"
+    "standard-webhooks"
+    "stripe"
+    "svix"
+    "twitch"
+    "woocommerce"
+    "workos"
+    "worldpay"
+    "zendesk"
+    "zoom"
+}
 
 static PRESETS: LazyLock<Vec<(&str, Result<SourceSpec, String>)>> = LazyLock::new(|| {
     TEXTS.iter().map(|(name, text)| (*name, toml::from_str(text).map_err(|error| error.to_string()))).collect()
@@ -34,7 +86,8 @@ impl SourceSpec {
         };
         let preset =
             preset.as_ref().map_err(|error| Problem::new("preset", format!("{name:?} is damaged: {error}")))?;
-        Ok(overlay(self.clone(), preset))
+        // a preset may build on another
+        Ok(overlay(self.clone(), &preset.with_preset()?))
     }
 }
 

@@ -33,6 +33,7 @@ mod overload;
 mod packed;
 mod panics;
 mod paths;
+mod presets;
 mod refetch;
 mod refusals;
 mod senders;

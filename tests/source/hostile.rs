@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use proptest::prelude::*;
-use tidegate::source::{Item, Reading, Reason, Source, presets};
+use tidegate::source::{Item, Reading, Reason, Source};
 use tidegate_actors::rules::event::EventId;
 use uuid::Uuid;
 
@@ -12,7 +12,8 @@ const BODY: &str =
     r#"{"id":"evt_1","type":"thing.updated","created":1772452800,"data":{"object":{"id":"a","object":"b"}}}"#;
 
 fn sources() -> Vec<Source> {
-    let mut all: Vec<Source> = presets::names().map(preset).collect();
+    let six = ["standard-webhooks", "svix", "stripe", "github", "shopify", "slack"];
+    let mut all: Vec<Source> = six.into_iter().map(preset).collect();
     all.push(source("verify = { scheme = 'hmac-sha512', header = 'x-signature', signed = '{header:x-time}.{body}', window = '5m', encoding = 'base64url' }\nkey = 'body:/id'"));
     all
 }

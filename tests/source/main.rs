@@ -7,7 +7,10 @@ mod handshakes;
 mod hostile;
 mod order;
 mod payloads;
+mod presets;
 mod reading;
 mod refetch;
 mod settings;
+#[path = "../support/presets.rs"]
+mod stated;
 mod vectors;

@@ -7,6 +7,7 @@ pub(crate) mod gate;
 pub(crate) mod http;
 pub(crate) mod place;
 pub(crate) mod postgres;
+pub(crate) mod presets;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod redis;

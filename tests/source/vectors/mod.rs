@@ -6,7 +6,7 @@ mod handshakes;
 mod settings;
 mod signed;
 mod sources;
-mod vector;
+pub(crate) mod vector;
 
 use std::collections::BTreeSet;
 

@@ -28,7 +28,7 @@ pub(crate) struct Vector {
     body: String,
     body_base64: Option<String>,
     pub(crate) secret: String,
-    secrets: Option<Vec<String>>,
+    pub(crate) secrets: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) cfg: Value,
     pub(crate) policy: Option<String>,

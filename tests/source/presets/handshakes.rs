@@ -1,0 +1,82 @@
+//! What a preset answers before anything is sent: the handshakes of its sender's documents.
+
+use actix_web::http::Method;
+use serde_json::Value;
+use tidegate::source::{Greeted, Greeting, Reading, Source};
+use tidegate_actors::rules::event::EventId;
+use uuid::Uuid;
+
+use super::super::stated::Entry;
+use super::super::vectors::vector::Taken;
+use super::Wrong;
+use super::vectors::{of_schemes, source_of};
+
+/// The status, and the answer where a handshake gives it.
+fn answered(source: &Source, taken: &Taken) -> (u16, Option<Greeted>) {
+    let request = taken.request();
+    let greeting = match source.greet(&request) {
+        Some(greeting) => greeting,
+        None if *request.method != Method::POST => return (200, None),
+        None => match source.verify(&request) {
+            Err(_) => return (401, None),
+            Ok(verified) => match source.read(&request, &verified, &|| EventId(Uuid::nil())) {
+                Reading::Greeting(greeting) => greeting,
+                Reading::Batch(items) if items.is_empty() => return (200, None),
+                other => panic!("{other:?}"),
+            },
+        },
+    };
+    match greeting {
+        Greeting::Answer(greeted) => (greeted.status, Some(*greeted)),
+        Greeting::Refused { status, .. } => (status, None),
+    }
+}
+
+fn differences(found: (u16, Option<Greeted>), expected: &Value) -> Result<(), String> {
+    let (status, greeted) = found;
+    if expected["status"] != status {
+        return Err(format!("{status} in place of {}", expected["status"]));
+    }
+    let body = greeted.as_ref().and_then(|greeted| greeted.body.as_ref()).map(|(kind, body)| (*kind, &body[..]));
+    if let Some(text) = expected["body"].as_str()
+        && !body.is_some_and(|(kind, body)| body == text.as_bytes() && kind.starts_with("text/plain"))
+        && !(text.is_empty() && body.is_none())
+    {
+        return Err(format!("{body:?} in place of {text:?}"));
+    }
+    if let Some(json) = expected.get("json") {
+        let (kind, body) = body.ok_or("no body")?;
+        if serde_json::from_slice::<Value>(body).ok().as_ref() != Some(json) || kind != "application/json" {
+            return Err(format!("{kind}: {body:?} in place of {json}"));
+        }
+    }
+    // `nosniff` is every answer's
+    let wanted = expected["headers"].as_object().into_iter().flatten();
+    for (name, value) in wanted.filter(|(name, _)| *name != "x-content-type-options") {
+        let mut headers = greeted.iter().flat_map(|greeted| &greeted.headers);
+        if !headers.any(|(known, found)| known == name.as_str() && found.to_str().ok() == value.as_str()) {
+            return Err(format!("no {name}: {value}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_handshake_of_a_sender_is_answered_by_its_preset() {
+    let mut wrong = Wrong::default();
+    for entry in Entry::all() {
+        let mut judged = 0;
+        for vector in of_schemes(&entry.handshakes) {
+            judged += 1;
+            let expected = vector.expect_response.as_ref().expect("an answer");
+            let found = answered(&source_of(&entry, &vector), &vector.taken());
+            if let Err(difference) = differences(found, expected) {
+                wrong.add(&entry, format!("{}: {difference}", vector.id));
+            }
+        }
+        if judged == 0 && !entry.handshakes.is_empty() {
+            wrong.add(&entry, "no vector of its handshake");
+        }
+    }
+    wrong.none();
+}
