@@ -1,6 +1,10 @@
 //! The presets: senders described as data, compiled in from `presets/*.toml`, each named and never guessed.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use serde::Deserialize;
+use toml::Table;
 
 use super::Problem;
 use super::spec::{SourceSpec, VerifySpec};
@@ -67,13 +71,73 @@ texts! {
     "zoom"
 }
 
-static PRESETS: LazyLock<Vec<(&str, Result<SourceSpec, String>)>> = LazyLock::new(|| {
-    TEXTS.iter().map(|(name, text)| (*name, toml::from_str(text).map_err(|error| error.to_string()))).collect()
-});
+/// A sender described as data.
+#[derive(Clone, Debug)]
+pub struct Preset {
+    /// What a person who chooses it wants to know.
+    pub about: About,
+    /// What a source of this sender states by itself.
+    spec: SourceSpec,
+}
+
+/// What a person who chooses a preset wants to know: the `about` of its file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct About {
+    /// The sender's name, as it writes it.
+    pub title: String,
+    /// The sender's documents of its webhooks.
+    pub docs: Vec<String>,
+    /// Why its events are ordered as they are, in one sentence.
+    pub order: String,
+    /// A request of this sender.
+    pub sample: Option<Sample>,
+}
+
+/// A request as the sender makes it, without its signature.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// The body: a file of `presets/samples`.
+    pub file: String,
+    /// The `Content-Type`; JSON when left out.
+    #[serde(default = "json")]
+    pub content_type: String,
+    /// The query.
+    #[serde(default)]
+    pub query: String,
+    /// The headers that are no signature.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
+fn json() -> String {
+    "application/json".to_owned()
+}
+
+static PRESETS: LazyLock<Vec<(&str, Result<Preset, String>)>> =
+    LazyLock::new(|| TEXTS.iter().map(|(name, text)| (*name, Preset::parse(text))).collect());
+
+impl Preset {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        let about = table.remove("about").unwrap_or_else(|| Table::new().into());
+        Ok(Self {
+            about: about.try_into().map_err(|error| format!("about: {error}"))?,
+            spec: table.try_into().map_err(|error| error.to_string())?,
+        })
+    }
+}
 
 /// The names of all presets.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TEXTS.iter().map(|(name, _)| *name)
+}
+
+/// What there is to know about a preset.
+pub fn about(name: &str) -> Option<&'static About> {
+    let (_, preset) = PRESETS.iter().find(|(known, _)| *known == name)?;
+    preset.as_ref().ok().map(|preset| &preset.about)
 }
 
 impl SourceSpec {
@@ -87,7 +151,7 @@ impl SourceSpec {
         let preset =
             preset.as_ref().map_err(|error| Problem::new("preset", format!("{name:?} is damaged: {error}")))?;
         // a preset may build on another
-        Ok(overlay(self.clone(), &preset.with_preset()?))
+        Ok(overlay(self.clone(), &preset.spec.with_preset()?))
     }
 }
 

@@ -11,11 +11,12 @@ use bytes::Bytes;
 use secrecy::SecretString;
 use serde::Deserialize;
 use tidegate::source::{
-    KeyPort, KeyQuestion, Refusal, Request, ResolvedSecret, SignError, Signing, Source, SourceSpec, Verified,
+    KeyPort, KeyQuestion, Refusal, Request, ResolvedSecret, SignError, Signing, Source, SourceSpec, Verified, presets,
 };
 
 const ENTRIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/presets");
 const PAYLOADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/payloads");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/source/presets/samples");
 const SECRET: &str = "a-secret-of-more-than-16-bytes";
 const STANDARD_SECRET: &str = "whsec_c2l4dGVlbi1ieXRlLWtleQ==";
 
@@ -66,6 +67,8 @@ pub(crate) enum Covers {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sample {
+    /// The body; left out: the request is the one that the preset itself comes with.
+    #[serde(default)]
     pub(crate) file: String,
     /// Where the payload comes from, and its licence.
     pub(crate) source: String,
@@ -141,7 +144,14 @@ impl Entry {
         let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let entry: Self = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
-        Self { name, ..entry }
+        let mut entry = Self { name, ..entry };
+        for sample in entry.samples.iter_mut().filter(|sample| sample.file.is_empty()) {
+            let own = presets::about(&entry.name).and_then(|about| about.sample.clone());
+            let own = own.unwrap_or_else(|| panic!("{}: the preset has no sample: name a file", entry.name));
+            (sample.file, sample.content_type) = (own.file, own.content_type);
+            (sample.query, sample.headers) = (own.query, own.headers);
+        }
+        entry
     }
 
     /// Everything its user states but the secret.
@@ -194,8 +204,8 @@ impl Entry {
 
 impl Sample {
     pub(crate) fn body(&self) -> Vec<u8> {
-        let file = format!("{PAYLOADS}/{}", self.file);
-        std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"))
+        let read = |folder| std::fs::read(format!("{folder}/{}", self.file));
+        read(PAYLOADS).or_else(|_| read(SAMPLES)).unwrap_or_else(|error| panic!("{}: {error}", self.file))
     }
 
     /// The body of another attempt.
