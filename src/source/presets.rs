@@ -1,5 +1,7 @@
 //! The presets: senders described as data, compiled in from `presets/*.toml`, each named and never guessed.
 
+mod samples;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -109,6 +111,17 @@ pub struct Sample {
     /// The headers that are no signature.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// The event types of a resource's first, second and later versions, where `send` plays more than the file's.
+    #[serde(default)]
+    pub types: Vec<String>,
+}
+
+impl Sample {
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &'static [u8] {
+        samples::bytes(&self.file).unwrap_or_default()
+    }
 }
 
 fn json() -> String {

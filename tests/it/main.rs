@@ -36,7 +36,6 @@ mod paths;
 mod presets;
 mod refetch;
 mod refusals;
-mod senders;
 mod shutdown;
 mod timeline;
 mod unusable;

@@ -6,7 +6,6 @@ mod decoding;
 mod handshakes;
 mod hostile;
 mod order;
-mod payloads;
 mod presets;
 mod reading;
 mod refetch;

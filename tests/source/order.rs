@@ -5,7 +5,7 @@ use tidegate_actors::rules::event::Event;
 use tidegate_actors::rules::fields::Patch;
 use tidegate_actors::rules::order::{EpochOn, Merge, OnGap, Policy, Tie, Wait};
 
-use super::common::{SECRET, plain, secret, sent, try_source};
+use super::common::{SECRET, Sent, plain, preset, secret, sent, try_source};
 
 const VERIFY: &str = "verify = { scheme = 'hmac-sha256', header = 'x-signature' }";
 const KEY: &str = "key = 'body:/id'\ntype = 'body:/type'";
@@ -312,4 +312,19 @@ fn all_contradictions_come_at_once_and_each_once() {
         "effect_key",
     ];
     assert_eq!(keys, expected, "{found:#?}");
+}
+
+#[test]
+fn two_stripe_events_of_one_second_are_ordered_by_their_types() {
+    let stripe = preset("stripe");
+    let version = |kind: &str| {
+        let body = format!(
+            r#"{{"id":"evt_{kind}","type":"{kind}","created":1767225600,"data":{{"object":{{"id":"a","object":"b"}}}}}}"#
+        );
+        let event = Sent::new(&[], body).signed(&stripe, "", "").event(&stripe);
+        event.guards[0].version.clone().expect("a version")
+    };
+    assert!(version("customer.created") < version("customer.updated"));
+    assert!(version("customer.updated") < version("customer.deleted"));
+    assert_eq!(version("invoice.paid"), version("invoice.finalized"));
 }

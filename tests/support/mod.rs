@@ -11,7 +11,6 @@ pub(crate) mod presets;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod redis;
-pub(crate) mod senders;
 pub(crate) mod signing;
 
 use std::time::{Duration, Instant};

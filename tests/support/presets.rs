@@ -154,9 +154,19 @@ impl Entry {
         entry
     }
 
+    /// The one of this name.
+    pub(crate) fn named(name: &str) -> Self {
+        Self::read(Path::new(&format!("{ENTRIES}/{name}.toml")))
+    }
+
     /// Everything its user states but the secret.
     pub(crate) fn settings(&self) -> String {
-        format!("name = '{0}'\npreset = '{0}'\nallow_weak_secret = true\n{1}\n", self.name, self.own)
+        self.settings_as(&self.name)
+    }
+
+    /// The same for a source of another name.
+    pub(crate) fn settings_as(&self, name: &str) -> String {
+        format!("name = '{name}'\npreset = '{}'\nallow_weak_secret = true\n{}\n", self.name, self.own)
     }
 
     /// The source of this preset under the sender's secret.
