@@ -28,15 +28,15 @@ impl Source {
     /// The events of the request that the rule parts.
     pub(super) fn batch(
         &self,
-        rule: BatchRule,
+        rule: &BatchRule,
         whole: &Part<'_>,
         found: &Found<'_>,
         ids: &dyn Fn() -> EventId,
     ) -> Result<Vec<Item>, Flaw> {
         let max = rule.items_max;
-        match rule.split {
-            Split::Array(slot) => {
-                let texts = array(found.body.get(slot).copied().flatten(), max)?;
+        match &rule.split {
+            Split::Array(slots) => {
+                let texts = array(first(found.body, slots), max)?;
                 let places = texts.into_iter().enumerate().map(|(index, text)| Place { index, text, outer: &[] });
                 Ok(places.map(|place| self.item(&place, whole, found, ids())).collect())
             }
@@ -49,7 +49,7 @@ impl Source {
                 }
                 Ok(places.iter().map(|place| self.item(place, whole, found, ids())).collect())
             }
-            Split::Nested { outer, inner } => self.nested((outer, inner), max, whole, found, ids),
+            Split::Nested { outer, inner } => self.nested((*outer, inner), max, whole, found, ids),
         }
     }
 
@@ -57,7 +57,7 @@ impl Source {
     /// cannot be used.
     fn nested(
         &self,
-        (outer, inner): (usize, usize),
+        (outer, inner): (usize, &[usize]),
         max: usize,
         whole: &Part<'_>,
         found: &Found<'_>,
@@ -66,7 +66,7 @@ impl Source {
         let mut items = Vec::new();
         for (number, text) in array(found.body.get(outer).copied().flatten(), max)?.into_iter().enumerate() {
             let values = self.rules.wants.outer.read(text).map_err(json_flaw)?;
-            let inside = match array(values.get(inner).copied().flatten(), max - items.len()) {
+            let inside = match array(first(&values, inner), max - items.len()) {
                 Ok(inside) => inside,
                 Err(flaw) if flaw.code == TOO_LARGE => return Err(too_large(max)),
                 Err(flaw) => {
@@ -124,6 +124,12 @@ const TOO_LARGE: &str = "batch-too-large";
 
 fn too_large(max: usize) -> Flaw {
     Flaw::new(TOO_LARGE, format!("the request has more than {max} items: raise `batch_items` of the source"))
+}
+
+/// The first of these values that is there; `null` only where nothing else is.
+fn first<'a>(values: &[Option<&'a str>], slots: &[usize]) -> Option<&'a str> {
+    let there = || slots.iter().filter_map(|&slot| values.get(slot).copied().flatten());
+    there().find(|text| *text != "null").or_else(|| there().next())
 }
 
 fn array(raw: Option<&str>, max: usize) -> Result<Vec<&str>, Flaw> {

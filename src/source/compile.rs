@@ -253,22 +253,35 @@ impl Compiler {
     }
 
     fn split(&mut self, text: &str) -> Option<Split> {
-        let Some(pointer) = text.strip_prefix("body:") else {
-            let message = format!("must be \"body:\" or \"body:/pointer\" of an array, or \"lines\", got {text:?}");
-            self.problem("batch", message);
-            return None;
-        };
-        let split = match pointer.split_once("/*") {
-            None => self.wants.body.add(pointer).map(Split::Array),
-            Some((_, inner)) if !inner.starts_with('/') || inner.contains("/*") => {
-                Err(format!("has {text:?}: `*` stands for the items of one array, with another array below it"))
+        self.split_at(text).map_err(|message| self.problem("batch", message)).ok()
+    }
+
+    /// Alternatives are arrays side by side, of which a request has one.
+    fn split_at(&mut self, text: &str) -> Result<Split, String> {
+        let mut arrays = Vec::new();
+        let mut outers = Vec::new();
+        for one in text.split(" | ") {
+            let Some(pointer) = one.trim().strip_prefix("body:") else {
+                return Err(format!("must be \"body:\" or \"body:/pointer\" of an array, or \"lines\", got {one:?}"));
+            };
+            match pointer.split_once("/*") {
+                None => arrays.push(self.wants.body.add(pointer)?),
+                Some((_, inner)) if !inner.starts_with('/') || inner.contains("/*") => {
+                    return Err(format!("has {one:?}: `*` stands for the items of one array, with another below it"));
+                }
+                Some((outer, inner)) => {
+                    outers.push(self.wants.body.add(outer)?);
+                    arrays.push(self.wants.outer.add(inner)?);
+                }
             }
-            Some((outer, inner)) => self.wants.body.add(outer).and_then(|outer| {
-                let inner = self.wants.outer.add(inner)?;
-                Ok(Split::Nested { outer, inner })
-            }),
-        };
-        split.map_err(|message| self.problem("batch", message)).ok()
+        }
+        match outers.first() {
+            None => Ok(Split::Array(arrays)),
+            Some(&outer) if outers.len() == arrays.len() && outers.iter().all(|&other| other == outer) => {
+                Ok(Split::Nested { outer, inner: arrays })
+            }
+            Some(_) => Err(format!("has {text:?}: alternatives below `*` must stand in items of the same array")),
+        }
     }
 
     fn key(&mut self, spec: &SourceSpec) -> Vec<Reference> {
@@ -296,6 +309,9 @@ impl Compiler {
             let message = "reads `item:`, and there are no items: name their array with `batch` (or `also.each`)";
             self.problem(key, message.to_owned());
         }
+        if reference.is_own() && key != "key" {
+            self.problem(key, "reads `unique`, which only a `key` can: name a field".to_owned());
+        }
         Some(reference)
     }
 
@@ -319,7 +335,7 @@ impl Compiler {
     fn resource(&mut self, key: &str, spec: &ResourceSpec) -> ResourceRule {
         let kind = self.references(&format!("{key}.type"), &spec.kind);
         let id = self.references(&format!("{key}.id"), &spec.id);
-        if !id.is_empty() && id.iter().all(Reference::is_constant) {
+        if !id.is_empty() && id.iter().all(Reference::is_literal) {
             self.problem(&format!("{key}.id"), "is the same for every event: name the field that holds it".to_owned());
         }
         ResourceRule { kind, id }

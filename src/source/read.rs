@@ -88,7 +88,7 @@ impl Source {
         if let Some(greeting) = self.greet_signed(&found, whole.request, Some(whole.tenant)) {
             return Ok(Reading::Greeting(greeting));
         }
-        match rules.batch {
+        match &rules.batch {
             Some(rule) => self.batch(rule, whole, &found, ids).map(Reading::Batch),
             None => self.event(whole, &picked.body, &found, ids()).map(Reading::Event),
         }
@@ -103,7 +103,7 @@ impl Source {
         id: EventId,
     ) -> Result<Event, Flaw> {
         let kind = self.kind(untyped)?;
-        let found = Found { kind: &kind, ..*untyped };
+        let found = Found { kind: &kind, own: Some(id), ..*untyped };
         let (tenant, known) = self.tenant(&found, part.tenant)?;
         let key = self.key(&found, &tenant)?;
         let state = self.rules.state(&kind);

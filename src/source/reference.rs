@@ -15,6 +15,7 @@
 //! | `index` | the item's place in its batch, from 0 |
 //! | `raw:sha256` | hexadecimal SHA-256 of the body; in a batch, of the item |
 //! | `digest` | the same of the canonical JSON without `digest_without`; `digest:body:/pointer` of one value |
+//! | `unique` | a text that no other event has; only for a `key` |
 //! | `type` | the event type; `type:stem` up to its last `.` or `/` |
 //!
 //! In a pointer `/~json/` steps into a text that holds JSON, `/~base64/~json/` into one that is base64 of it.
@@ -24,6 +25,7 @@ use std::borrow::Cow;
 use actix_web::http::header::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
+use tidegate_actors::rules::event::EventId;
 
 use super::canonical::{CanonicalFault, Without, canonical};
 use super::form::Fields;
@@ -52,6 +54,8 @@ enum Place {
     /// The name, where the place is there.
     Has(Box<Place>, String),
     Index,
+    /// The event's own id.
+    Own,
     RawSha256,
     /// Of the whole event, or of one value.
     Digest(Option<Box<Place>>),
@@ -86,6 +90,8 @@ pub(super) struct Found<'a> {
     /// What its digest leaves out.
     pub(super) without: &'a Without,
     pub(super) kind: &'a str,
+    /// The id that the event is given.
+    pub(super) own: Option<EventId>,
 }
 
 static NO_FIELDS: Fields = SmallVec::new_const();
@@ -108,6 +114,7 @@ impl<'a> Found<'a> {
             text: None,
             without: &NOTHING,
             kind: "",
+            own: None,
         }
     }
 }
@@ -137,12 +144,13 @@ impl Wants {
         let unknown = || {
             format!(
                 "has {text:?}, which is no reference: use body:/pointer, item:/pointer, header:name, query:name, \
-                 form:field, config:name, literal:text, raw:sha256, digest or type"
+                 form:field, config:name, literal:text, raw:sha256, digest, unique or type"
             )
         };
         match text.split_once(':') {
             None if text == "type" => Ok(Place::Kind),
             None if text == "index" => Ok(Place::Index),
+            None if text == "unique" => Ok(Place::Own),
             None if text == "digest" => {
                 self.whole = true;
                 Ok(Place::Digest(None))
@@ -243,6 +251,16 @@ impl Reference {
         self.places.iter().all(|place| matches!(place, Place::Literal(_) | Place::Config(_)))
     }
 
+    /// Whether it is the same text for every event, and not one that the source's user states.
+    pub(super) fn is_literal(&self) -> bool {
+        self.places.iter().all(|place| matches!(place, Place::Literal(_)))
+    }
+
+    /// Whether it reads what only the event itself has.
+    pub(super) fn is_own(&self) -> bool {
+        self.any(|place| matches!(place, Place::Own))
+    }
+
     /// Whether it reads the current item.
     pub(super) fn reads_item(&self) -> bool {
         self.any(|place| matches!(place, Place::Item(_) | Place::ItemDeep(..) | Place::Outer(_) | Place::Index))
@@ -264,7 +282,8 @@ impl Reference {
 
     /// Whether it can differ between the items of one batch.
     pub(super) fn tells_items_apart(&self) -> bool {
-        self.any(|place| matches!(place, Place::Item(_) | Place::ItemDeep(..) | Place::RawSha256 | Place::Digest(None)))
+        use Place::{Digest, Item, ItemDeep, Own, RawSha256};
+        self.any(|place| matches!(place, Item(_) | ItemDeep(..) | RawSha256 | Digest(None) | Own))
     }
 
     /// Whether it reads the event type, which is not known while the type itself is read.
@@ -314,6 +333,7 @@ impl Place {
                 Ok(of.json(found).filter(|value| *value != "null").map(|_| Cow::Borrowed(name.as_str())))
             }
             Self::Index => Ok(found.index.map(|index| Cow::Owned(index.to_string()))),
+            Self::Own => Ok(found.own.map(|id| Cow::Owned(id.0.simple().to_string()))),
             Self::RawSha256 => Ok(Some(sha256(found.raw))),
             Self::Digest(None) => match found.text {
                 Some(text) => digest(text, found.without).map(Some),

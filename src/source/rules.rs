@@ -56,7 +56,7 @@ pub(super) struct Rules {
 }
 
 /// Where the events of one request stand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BatchRule {
     pub(super) split: Split,
     /// The most items.
@@ -64,12 +64,12 @@ pub(super) struct BatchRule {
 }
 
 /// What parts a request into events.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Split {
-    /// The array at this slot of the body.
-    Array(usize),
-    /// The arrays at a slot of each item of an array of the body.
-    Nested { outer: usize, inner: usize },
+    /// The array at the first of these slots of the body that is there.
+    Array(Vec<usize>),
+    /// The arrays at the first of some slots that is there, of each item of an array of the body.
+    Nested { outer: usize, inner: Vec<usize> },
     /// Lines.
     Lines,
 }

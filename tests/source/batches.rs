@@ -163,3 +163,47 @@ fn a_batch_that_cannot_work_is_refused_at_load() {
         assert!(found.contains(message), "{text}: {found}");
     }
 }
+
+#[test]
+fn of_arrays_side_by_side_the_first_that_is_there_is_taken() {
+    let keys = |source: &Source, body: &str| -> Vec<String> {
+        items(source, body).iter().map(|item| event(item).key.text.clone()).collect()
+    };
+    let flat = plain(&format!("batch = 'body:/new | body:/gone'\n{RULES}"));
+    assert_eq!(keys(&flat, r#"{"gone":[{"id":"a","v":1}]}"#), ["a"]);
+    assert_eq!(keys(&flat, r#"{"new":null,"gone":[{"id":"a","v":1}]}"#), ["a"]);
+    assert_eq!(keys(&flat, r#"{"new":[{"id":"b","v":1}],"gone":[{"id":"a","v":1}]}"#), ["b"]);
+    let nested = plain(&format!("batch = 'body:/entry/*/changes | body:/entry/*/messaging'\n{RULES}"));
+    let body = r#"{"entry":[{"messaging":[{"id":"a","v":1}]},{"changes":[{"id":"b","v":1},{"id":"c","v":1}]}]}"#;
+    assert_eq!(keys(&nested, body), ["a", "b", "c"]);
+    let none = items(&nested, r#"{"entry":[{"other":[]}]}"#);
+    assert_eq!(unusable(&none[0]).code, "batch-missing");
+}
+
+#[test]
+fn a_signal_without_an_id_may_have_a_key_that_no_other_event_has() {
+    let source = plain("batch = 'body:/accounts'\nkey = 'unique'\nresource = { type = 'literal:a', id = 'item:' }");
+    let request = sent(&source, r#"{"accounts":["x","x"]}"#);
+    let verified = request.verify(&source).expect("a signed request");
+    let next = std::cell::Cell::new(0);
+    let ids = || {
+        next.set(next.get() + 1);
+        EventId(Uuid::from_u128(next.get()))
+    };
+    let read = || source.read(&request.request(), &verified, &ids);
+    let (Reading::Batch(once), Reading::Batch(again)) = (read(), read()) else { panic!("no batch") };
+    let events: Vec<&Event> = once.iter().chain(&again).map(event).collect();
+    let keys: Vec<&str> = events.iter().map(|event| event.key.text.as_str()).collect();
+    assert_eq!(keys, [1, 2, 3, 4].map(|id| format!("{id:032x}")));
+    assert!(events.iter().all(|event| event.guards[0].resource.id == "x"));
+}
+
+#[test]
+fn a_source_of_one_resource_may_name_it_in_its_own_settings() {
+    let source = plain(
+        "config = { topic = 'https://example.com/feed' }\nkey = 'raw:sha256'\n\
+         resource = { type = 'literal:topic', id = 'config:topic' }",
+    );
+    let Reading::Event(event) = sent(&source, "{}").read(&source) else { panic!("no event") };
+    assert_eq!(event.guards[0].resource.id, "https://example.com/feed");
+}

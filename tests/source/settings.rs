@@ -51,6 +51,12 @@ fn each_mistake_names_its_key() {
             "key = 'body:/id'\nalso = [{ each = 'body:/a', resource = { type = 'literal:a', id = 'body:/b' } }]",
             "`also[0]`",
         ),
+        ("key = 'body:/id'\nresource = { type = 'literal:a', id = 'literal:b' }", "`resource.id` is the same"),
+        ("key = 'body:/id'\nresource = { type = 'literal:a', id = 'unique' }", "`resource.id` reads `unique`"),
+        ("key = 'body:/id'\ntype = 'unique'", "`type` reads `unique`"),
+        ("key = 'item:/id'\nbatch = 'body:/a | /b'", "`batch` must be"),
+        ("key = 'item:/id'\nbatch = 'body:/a/*/b | body:/c'", "`batch` has"),
+        ("key = 'item:/id'\nbatch = 'body:/a/*/b | body:/c/*/b'", "`batch` has"),
         ("key = 'body:/id'\nmax_body = '65MiB'", "`max_body`"),
         ("key = 'body:/id'\npreset = 'nobody'", "`preset` is \"nobody\""),
     ] {

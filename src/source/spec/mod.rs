@@ -56,7 +56,8 @@ pub struct SourceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake: Option<Vec<HandshakeSpec>>,
     /// Where the events of one request stand: `body:/pointer` of an array, `body:/entry/*/changes` for arrays in
-    /// the items of an array, or `lines`. Each is read by `item:` references.
+    /// the items of an array, or `lines`; of alternatives with ` | ` the first that is there. Each event is read by
+    /// `item:` references.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
     /// The most items of one batch; 1,000 when left out.
