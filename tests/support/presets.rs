@@ -33,6 +33,9 @@ pub(crate) struct Entry {
     /// The secret is what its key's owner answers when it is asked.
     #[serde(default)]
     pub(crate) fetched: bool,
+    /// It sends signals without an id: another attempt is another event, and keys are stated as `unique`.
+    #[serde(default)]
+    pub(crate) signals: bool,
     /// What its user must state, as TOML.
     #[serde(default)]
     pub(crate) own: String,
@@ -246,16 +249,18 @@ impl Sample {
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
         let mut sent = Sent { target: format!("{target}{query}"), headers, body: body.into(), now_ms };
         let id = self.headers.iter().find(|(name, _)| is_id(name)).map_or("id-1", |(_, value)| value);
-        match source.sign(&Signing { request: sent.request(), id, kind: "" }) {
+        match source.signed(&Signing { request: sent.request(), id, kind: "" }) {
+            // the signature is in the payload, as its sender made it
+            Ok(signed) if signed.body != sent.body && source.verify(&sent.request()).is_ok() => {}
             // what the sample states stands
             Ok(signed) => {
-                for (name, value) in signed {
+                for (name, value) in signed.headers {
                     if !self.headers.contains_key(name.as_str()) {
                         sent.headers.insert(name, value);
                     }
                 }
+                (sent.body, sent.target) = (signed.body, signed.target);
             }
-            // the signature is in the payload, as its sender made it
             Err(SignError::NotMade | SignError::NoSecret) => {}
             Err(error) => panic!("{}: {error}", self.file),
         }

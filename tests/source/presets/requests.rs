@@ -63,7 +63,8 @@ fn bad(entry: &Entry, sample: &Sample, good: &Sent, stranger: &Source) -> Vec<Ba
         add(format!("changed: {what}"), &|sent| sent.body = body.clone().into());
     }
     let forged = super::sent(sample, stranger);
-    if forged.headers.keys().any(|name| forged.headers.get(name) != good.headers.get(name)) {
+    let differs = forged.headers.keys().any(|name| forged.headers.get(name) != good.headers.get(name));
+    if differs || forged.body != good.body {
         add("another secret".to_owned(), &|sent| *sent = forged.clone());
     }
     for name in sample.signature_headers(good) {

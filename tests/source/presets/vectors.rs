@@ -1,6 +1,6 @@
 //! The published and computed vectors of a scheme, under the preset as it is.
 
-use tidegate::source::Source;
+use tidegate::source::{Source, SourceSpec};
 
 use super::super::common::{secret, try_source};
 use super::super::stated::Entry;
@@ -34,10 +34,23 @@ pub(super) fn source_of(entry: &Entry, vector: &Vector) -> Source {
     if !verify.is_empty() {
         own.insert("verify".to_owned(), verify.into());
     }
-    let texts = vector.secrets.clone().unwrap_or_else(|| vec![vector.secret.clone()]);
+    // some handshakes know of no secret, and some bring it
+    let own_secret = || vec![if vector.secret.is_empty() { entry.secret() } else { vector.secret.clone() }];
+    let texts = vector.secrets.clone().unwrap_or_else(own_secret);
     let secrets: Vec<_> = if entry.fetched { Vec::new() } else { texts.iter().map(|text| secret(text)).collect() };
+    if vector.secret.is_empty() && learns(&own) {
+        let setup: toml::Table = "secret_to = '/nowhere/secret'".parse().expect("TOML");
+        own.insert("setup".to_owned(), setup.into());
+    }
     try_source(&own.to_string(), &secrets)
         .unwrap_or_else(|problems| panic!("{} for {}: {problems:?}", entry.name, vector.id))
+}
+
+/// Whether a handshake of this source brings its secret.
+fn learns(settings: &toml::Table) -> bool {
+    let spec: SourceSpec = settings.clone().try_into().expect("settings");
+    let spec = spec.with_preset().expect("a preset");
+    spec.handshake.iter().flatten().any(|handshake| handshake.learn.is_some())
 }
 
 #[test]
