@@ -1,6 +1,8 @@
 //! One request of every sender, through its preset as it is: taken once, known again, refused when altered; and
 //! what only one sender does.
 
+use std::collections::BTreeMap;
+
 use tidegate::source::Source;
 use tidegate_actors::ports::EventRow;
 use tidegate_actors::rules::event::Verdict;
@@ -53,7 +55,12 @@ impl Sender {
 
     /// A request to the source `name`, signed now.
     fn request(&self, name: &str, sample: &Sample, body: Vec<u8>) -> Request {
-        let sent: Sent = sample.sent(&self.source, &format!("/in/{name}"), body, now_s() * 1000);
+        self.request_at(name, sample, body, now_s() * 1000)
+    }
+
+    /// The same, signed at a time.
+    fn request_at(&self, name: &str, sample: &Sample, body: Vec<u8>, now_ms: i64) -> Request {
+        let sent: Sent = sample.sent(&self.source, &format!("/in/{name}"), body, now_ms);
         let mut request = Request::post(&sent.target, sent.body.to_vec());
         for (name, value) in &sent.headers {
             request = request.header(name.as_str(), value.to_str().expect("a text"));
@@ -85,12 +92,18 @@ fn settings(payloads: &[(String, &Sender, &Sample)]) -> String {
 
 /// Sends as a sender does: a 503 is tried again.
 fn delivered(gate: &Gate, request: &Request) -> Response {
-    let mut answers = std::iter::repeat_with(|| gate.call(request)).take(5);
-    answers.find(|answer| answer.status != 503).expect("an answer within five attempts")
+    let mut answer = gate.call(request);
+    for _ in 0..4 {
+        if answer.status != 503 {
+            break;
+        }
+        answer = gate.call(request);
+    }
+    answer
 }
 
 fn assert_taken(answer: &Response, sample: &Sample) {
-    assert!(matches!(answer.status, 200 | 202), "{}: {} {}", sample.file, answer.status, answer.text());
+    assert!(matches!(answer.status, 200 | 202 | 204), "{}: {} {}", sample.file, answer.status, answer.text());
 }
 
 fn assert_row(row: &EventRow, expected: &Expected, file: &str) {
@@ -108,15 +121,18 @@ fn every_payload_is_in_once_with_its_key_type_resource_and_version(place: Place)
     let payloads = payloads(&senders);
     let gate = Gate::start_at(place, &settings(&payloads));
     for (name, sender, sample) in &payloads {
-        let first = sender.request(name, sample, sample.body());
-        let answers =
-            [&first, &first, &sender.request(name, sample, sample.body_again())].map(|sent| delivered(&gate, sent));
+        // where the time stands in a form, another one would make it another body
+        let now_ms = now_s() * 1000;
+        let first = sender.request_at(name, sample, sample.body(), now_ms);
+        let again = sender.request_at(name, sample, sample.body_again(), now_ms);
+        let answers = [&first, &first, &again].map(|sent| delivered(&gate, sent));
         for answer in &answers {
             assert_taken(answer, sample);
         }
         // those whose answer is the receipt
-        let receipt = answers[1].header("content-type") == Some("application/json");
-        if receipt && sample.events.len() == 1 && !sender.entry.signals && answers[1].verdict() != "batch" {
+        let json = answers[1].header("content-type") == Some("application/json") && !answers[1].body.is_empty();
+        let receipt = json && answers[1].json().get("status").is_some_and(|status| status != "batch");
+        if receipt && sample.events.len() == 1 && !sender.entry.signals {
             assert_eq!(answers[1].verdict(), "duplicate", "{}", sample.file);
             assert_eq!(answers[1].json()["id"], answers[0].json()["id"], "{}", sample.file);
             assert_eq!(answers[2].json().get("conflict"), None, "{}", sample.file);
@@ -129,8 +145,10 @@ fn every_payload_is_in_once_with_its_key_type_resource_and_version(place: Place)
             assert_eq!(of_source.len(), 3 * sample.events.len(), "{}: each signal is one more", sample.file);
             continue;
         }
-        assert_eq!(of_source.len(), sample.events.len(), "{}: each event is in once", sample.file);
-        for expected in &sample.events {
+        // a request may hold one event twice
+        let events: BTreeMap<&str, &Expected> = sample.events.iter().map(|event| (event.key.as_str(), event)).collect();
+        assert_eq!(of_source.len(), events.len(), "{}: each event is in once", sample.file);
+        for expected in events.into_values() {
             let row = of_source.iter().position(|row| row.key == expected.key);
             let row = row.unwrap_or_else(|| panic!("{}: no {}", sample.file, expected.key));
             let row = of_source.swap_remove(row);

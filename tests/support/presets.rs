@@ -205,9 +205,14 @@ impl Entry {
 
     /// The verdict on a request, after its key was fetched where one is missing.
     pub(crate) fn verify(&self, source: &Source, sent: &Sent) -> Result<Verified, Refusal> {
+        self.verify_asking(source, sent, self.secret())
+    }
+
+    /// The same where the key's owner answers with this one.
+    pub(crate) fn verify_asking(&self, source: &Source, sent: &Sent, key: String) -> Result<Verified, Refusal> {
         match source.verify(&sent.request()) {
             Err(refusal) if refusal.wants_key() => {
-                ready(source.fetch_key(&sent.request(), &OneKey(self.secret().into())));
+                ready(source.fetch_key(&sent.request(), &OneKey(key.into())));
                 source.verify(&sent.request())
             }
             verdict => verdict,
@@ -223,16 +228,16 @@ impl Sample {
 
     /// The body of another attempt.
     pub(crate) fn body_again(&self) -> Vec<u8> {
-        self.retry.as_ref().map_or_else(|| self.body(), |change| self.changed(change))
+        self.retry.as_ref().map_or_else(|| self.body(), |change| self.changed(&self.body(), change))
     }
 
-    /// Bodies with a signed field changed, and what was changed.
-    pub(crate) fn tampered(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
-        self.tamper.iter().map(|change| (change.0.as_str(), self.changed(change)))
+    /// A signed body with a signed field changed, and what was changed.
+    pub(crate) fn tampered(&self, body: &[u8]) -> impl Iterator<Item = (&str, Vec<u8>)> {
+        self.tamper.iter().map(|change| (change.0.as_str(), self.changed(body, change)))
     }
 
-    fn changed(&self, (from, to): &(String, String)) -> Vec<u8> {
-        let text = String::from_utf8(self.body()).expect("a text");
+    fn changed(&self, body: &[u8], (from, to): &(String, String)) -> Vec<u8> {
+        let text = String::from_utf8(body.to_vec()).expect("a text");
         assert!(text.contains(from), "nothing to change in {}", self.file);
         text.replace(from, to).into_bytes()
     }
@@ -248,7 +253,7 @@ impl Sample {
         }
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
         let mut sent = Sent { target: format!("{target}{query}"), headers, body: body.into(), now_ms };
-        let id = self.headers.iter().find(|(name, _)| is_id(name)).map_or("id-1", |(_, value)| value);
+        let id = self.headers.iter().find(|(name, _)| is_id(name)).map_or(&self.file, |(_, value)| value);
         match source.signed(&Signing { request: sent.request(), id, kind: "" }) {
             // the signature is in the payload, as its sender made it
             Ok(signed) if signed.body != sent.body && source.verify(&sent.request()).is_ok() => {}
@@ -265,6 +270,11 @@ impl Sample {
             Err(error) => panic!("{}: {error}", self.file),
         }
         sent
+    }
+
+    /// Whether all of the query is the signature's.
+    pub(crate) fn states_no_query(&self) -> bool {
+        self.query.is_empty()
     }
 
     /// The headers of the signature.

@@ -101,6 +101,8 @@ impl PublicKey {
             Self::raw(scheme, algorithm_of(scheme).unwrap_or(Algorithm::Ed25519), &bytes)
         };
         match form {
+            // whatever form the sender shows, PEM says by itself what it is: a private key signs for `send`
+            _ if text.starts_with("-----BEGIN ") => Self::pem(text, scheme),
             SecretForm::Hex => raw(hex::decode(text).ok(), "hexadecimal"),
             SecretForm::Base64 | SecretForm::WhsecBase64 => {
                 raw(STANDARD.decode(text).ok(), "standard base64 with padding")

@@ -13,7 +13,7 @@ use tidegate_actors::rules::event::{Event, EventId, Guard, Ignored, Intent};
 use uuid::Uuid;
 
 use super::common::NOW_MS;
-use super::stated::{Entry, Expected, Sample, Sent};
+use super::stated::{Covers, Entry, Expected, Sample, Sent};
 
 /// What is wrong, one line each.
 #[derive(Default)]
@@ -172,7 +172,9 @@ fn another_attempt_is_the_same_event_and_no_conflict_unless_its_sender_names_non
         let source = entry.source();
         for sample in &entry.samples {
             let first = events(&entry, &source, &sent(sample, &source));
-            let again = sample.sent(&source, "/in/test", sample.body_again(), NOW_MS + 1000);
+            // a time that is not signed with the whole body may stand in a form, which is compared as it is
+            let later_ms = if entry.covers == Covers::Body { 1000 } else { 0 };
+            let again = sample.sent(&source, "/in/test", sample.body_again(), NOW_MS + later_ms);
             let again = events(&entry, &source, &again);
             let (Ok(first), Ok(again)) = (first, again) else {
                 wrong.add(&entry, format!("{}: refused", sample.file));

@@ -25,7 +25,7 @@ fn what_the_sender_did_not_sign_is_refused() {
                 wrong.add(&entry, format!("{}: a good one is refused: {}", sample.file, refusal.reason.label()));
                 continue;
             }
-            if entry.verify(&stranger, &good).is_ok() {
+            if entry.verify_asking(&stranger, &good, entry.other_secret()).is_ok() {
                 wrong.add(&entry, format!("{}: good under another secret", sample.file));
             }
             let bad = bad(&entry, sample, &good, &stranger);
@@ -59,12 +59,12 @@ fn bad(entry: &Entry, sample: &Sample, good: &Sent, stranger: &Source) -> Vec<Ba
         }
         Covers::Part | Covers::Nothing => {}
     }
-    for (what, body) in sample.tampered() {
+    for (what, body) in sample.tampered(&good.body) {
         add(format!("changed: {what}"), &|sent| sent.body = body.clone().into());
     }
     let forged = super::sent(sample, stranger);
-    let differs = forged.headers.keys().any(|name| forged.headers.get(name) != good.headers.get(name));
-    if differs || forged.body != good.body {
+    let differs = |name| forged.headers.get(name) != good.headers.get(name);
+    if forged.body != good.body || forged.target != good.target || forged.headers.keys().any(differs) {
         add("another secret".to_owned(), &|sent| *sent = forged.clone());
     }
     for name in sample.signature_headers(good) {
@@ -78,6 +78,15 @@ fn bad(entry: &Entry, sample: &Sample, good: &Sent, stranger: &Source) -> Vec<Ba
             let text = value.to_str().expect("a text");
             sent.headers.insert(name.clone(), text[..text.len() - 1].parse().expect("a value"));
         });
+    }
+    if let Some((path, query)) = good.target.split_once('?').filter(|_| sample.states_no_query()) {
+        let cut = good.target[..good.target.len() - 1].to_owned();
+        let twice = format!("{}&{query}", good.target);
+        for (what, target) in
+            [("no", path.to_owned()), ("a cut", cut), ("a doubled", twice), ("an empty", format!("{path}?"))]
+        {
+            add(format!("{what} query"), &|sent| sent.target.clone_from(&target));
+        }
     }
     if let Some(window) = entry.window {
         for (when, seconds) in [("late", window + 1), ("a year late", 31_536_000), ("early", -window - 1)] {
