@@ -87,11 +87,26 @@ async fn run(desk: Desk) {
                 continue;
             }
         }
-        for claim in desk.claim(desk.settings.slots - running.len()).await {
+        let claims = desk.claim(desk.settings.slots - running.len());
+        for claim in beside(&mut running, &desk.alarms, claims).await {
             let desk = &desk;
             running.push(Box::pin(async move { desk.serve(&claim).await }));
         }
     }
+}
+
+/// Waits for this while those under way go on: one of them may hold the connection that this one waits for, where a
+/// store has a single writer.
+async fn beside<T>(running: &mut Running<'_>, alarms: &Alarms, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    while !running.is_empty() {
+        match select(work.as_mut(), running.next()).await {
+            Either::Left((done, _)) => return done,
+            // a slot is free again, and there may be more
+            Either::Right(_) => alarms.fetches.ring_in(0),
+        }
+    }
+    work.await
 }
 
 impl Desk {

@@ -156,6 +156,20 @@ fn a_failed_fetch_is_seen_and_tried_again_with_growing_pauses_and_then_given_up(
 }
 
 #[test]
+fn a_failure_that_is_being_written_does_not_wait_for_the_next_claim_of_the_same_writer() {
+    paused(async {
+        let (world, provider) = start(settings(), &[Answer::Fails, Answer::State(2), Answer::State(1)]).await;
+        world.take(world.under(&signal(), "fails", "a", 1)).await.unwrap();
+        world.until(|_| asked(&provider) == 1).await;
+        // the provider takes 50 ms and the failure 10 more to be written: the next signal comes in between
+        tokio::time::sleep(Duration::from_millis(55)).await;
+        world.take(world.under(&signal(), "next", "b", 2)).await.unwrap();
+        world.became("next", Verdict::Applied).await;
+        world.became("fails", Verdict::Applied).await;
+    });
+}
+
+#[test]
 fn a_provider_that_hangs_costs_one_slot_until_its_lease_is_over() {
     paused(async {
         let (world, provider) = start(settings(), &[Answer::Hangs, Answer::State(2), Answer::State(3)]).await;

@@ -62,6 +62,8 @@ impl Clock for Ticks {
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) store: MemoryStore,
+    /// Fetches are written one at a time, and each takes a while.
+    writer: Arc<tokio::sync::Mutex<()>>,
     batches: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -94,10 +96,13 @@ impl Store for Watched {
     }
 
     async fn claim_fetches(&self, limit: u32, lease_ms: i64) -> Result<Claimed, StoreError> {
+        let _writer = self.writer.lock().await;
         self.store.claim_fetches(limit, lease_ms).await
     }
 
     async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
+        let _writer = self.writer.lock().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
         self.store.fetch_failed(claim, why, retry_in_ms).await
     }
 
@@ -166,7 +171,7 @@ impl World {
         fetcher: Arc<dyn Fetcher>,
     ) -> Self {
         let batches = Arc::default();
-        let watched = Watched { store: store.clone(), batches: Arc::clone(&batches) };
+        let watched = Watched { store: store.clone(), writer: Arc::default(), batches: Arc::clone(&batches) };
         let mut registry = Registry::default();
         let ports = Ports { store: Arc::new(watched), cache: Arc::new(cache.clone()), clock: clock.clone(), fetcher };
         let engine = Engine::start(settings, ports, &mut registry);
