@@ -162,6 +162,19 @@ impl Entry {
         Self::read(Path::new(&format!("{ENTRIES}/{name}.toml")))
     }
 
+    /// The text of the preset.
+    pub(crate) fn preset(&self) -> String {
+        let file = format!("{}/src/source/presets/{}.toml", env!("CARGO_MANIFEST_DIR"), self.name);
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// What it says for people.
+    pub(crate) fn comments(&self) -> String {
+        let text = self.preset();
+        let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+        comments.join("\n")
+    }
+
     /// Everything its user states but the secret.
     pub(crate) fn settings(&self) -> String {
         self.settings_as(&self.name)

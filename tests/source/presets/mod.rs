@@ -75,10 +75,7 @@ fn every_preset_is_stated_and_every_statement_is_of_a_preset() {
 fn every_preset_says_where_its_rules_are_written_and_why_its_order_fits() {
     let mut wrong = Wrong::default();
     for entry in Entry::all() {
-        let file = format!("{}/src/source/presets/{}.toml", env!("CARGO_MANIFEST_DIR"), entry.name);
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
-        let comments = comments.join("\n");
+        let (text, comments) = (entry.preset(), entry.comments());
         let is_address = |word: &str| word.split_once('/').is_some_and(|(host, _)| host.contains('.'));
         if !comments.split_whitespace().any(is_address) {
             wrong.add(&entry, "no document's address");

@@ -1,6 +1,7 @@
 //! Requests that are not what the sender signed: each preset refuses at least four of them.
 
 use tidegate::source::Source;
+use tidegate_actors::rules::event::Event;
 
 use super::super::stated::{Covers, Entry, Sample, Sent};
 use super::Wrong;
@@ -111,6 +112,34 @@ fn a_request_is_taken_until_its_window_ends_and_without_one_for_ever() {
         sent.now_ms += entry.window.unwrap_or(31_536_000) * 1000 - 1000;
         if let Err(refusal) = entry.verify(&source, &sent) {
             wrong.add(&entry, format!("within its window: {}", refusal.reason.label()));
+        }
+    }
+    wrong.none();
+}
+
+/// A signature covers the body and seldom a header: who has a request once can send it again under other headers.
+#[test]
+fn a_replay_under_other_headers_is_known_again_or_the_preset_says_why_not() {
+    let mut wrong = Wrong::default();
+    for entry in Entry::all() {
+        let source = entry.source();
+        let preset = entry.comments();
+        for sample in entry.samples.iter().filter(|sample| !sample.events.is_empty()) {
+            let good = super::sent(sample, &source);
+            let Ok(first) = super::events(&entry, &source, &good) else { continue };
+            for name in good.headers.keys().filter(|name| !matches!(name.as_str(), "content-type" | "host")) {
+                let mut renamed = good.clone();
+                let other = format!("{}1", renamed.headers.get(name).expect("a header").to_str().expect("a text"));
+                renamed.headers.insert(name.clone(), other.parse().expect("a value"));
+                let Ok(again) = super::events(&entry, &source, &renamed) else { continue };
+                let differs = |(one, other): (&Event, &Event)| one.key != other.key || one.kind != other.kind;
+                let new = first.iter().zip(&again).any(differs) && !entry.signals;
+                let said =
+                    ["not signed", "Nothing is signed", "does not cover"].iter().any(|word| preset.contains(word));
+                if new && !said {
+                    wrong.add(&entry, format!("{}: {name} makes it another event, and nothing says so", sample.file));
+                }
+            }
         }
     }
     wrong.none();
