@@ -70,7 +70,7 @@ impl Source {
                 Ok(inside) => inside,
                 Err(flaw) if flaw.code == TOO_LARGE => return Err(too_large(max)),
                 Err(flaw) => {
-                    items.push(self.unusable_item(number, text, whole, flaw, ids()));
+                    items.push(self.unusable_item(number, text, whole, &flaw, ids()));
                     continue;
                 }
             };
@@ -84,7 +84,7 @@ impl Source {
 
     fn item(&self, place: &Place<'_>, whole: &Part<'_>, found: &Found<'_>, id: EventId) -> Item {
         let read = self.read_item(place, whole, found, id);
-        read.map_or_else(|flaw| self.unusable_item(place.index, place.text, whole, flaw, id), Item::Event)
+        read.map_or_else(|flaw| self.unusable_item(place.index, place.text, whole, &flaw, id), Item::Event)
     }
 
     pub(super) fn read_item(
@@ -112,11 +112,11 @@ impl Source {
         self.event(&part, &values, &found, id)
     }
 
-    fn unusable_item(&self, index: usize, text: &str, whole: &Part<'_>, flaw: Flaw, id: EventId) -> Item {
+    fn unusable_item(&self, index: usize, text: &str, whole: &Part<'_>, flaw: &Flaw, id: EventId) -> Item {
         let body = slice(whole.content, text);
         let part = Part { body: &body, item: Some(index), content: &body, ..*whole };
         let reason = format!("item {index} of the batch, counted from 0: {}", flaw.reason);
-        Item::Unusable(self.unusable(&part, Flaw { reason, ..flaw }, id))
+        Item::Unusable(self.unusable(&part, Flaw { code: flaw.code, reason }, id))
     }
 }
 

@@ -54,11 +54,11 @@ pub(super) fn to_json(xml: &str) -> Result<String, XmlFault> {
             }
             Event::Empty(start) => {
                 let element = opened(&start, &mut elements, open.len())?;
-                close(&mut open, start.local_name().as_ref(), element);
+                close(&mut open, start.local_name().as_ref(), &element);
             }
             Event::End(end) => {
                 let element = open.pop().ok_or_else(|| malformed(&"an end without a beginning"))?;
-                close(&mut open, end.local_name().as_ref(), element);
+                close(&mut open, end.local_name().as_ref(), &element);
             }
             Event::Text(text) => push(&mut open, &text.xml10_content()),
             Event::CData(text) => push(&mut open, &text.xml10_content()),
@@ -110,7 +110,7 @@ fn opened(start: &BytesStart<'_>, elements: &mut usize, depth: usize) -> Result<
     Ok(element)
 }
 
-fn close(open: &mut [Open], name: &str, element: Open) {
+fn close(open: &mut [Open], name: &str, element: &Open) {
     let text = element.text.trim();
     let value = match (element.members.is_empty(), text.is_empty()) {
         (true, true) if element.nil => "null".to_owned(),

@@ -136,7 +136,7 @@ fn the_name_of_what_is_there_can_be_the_type() {
 #[test]
 fn a_digest_of_the_stable_members_is_a_key_for_senders_without_ids() {
     let source = plain("key = 'digest'\ndigest_without = ['/attempt', '/meta/sent_at']");
-    let key = |body: &str| sent(&source, body).event(&source).key.text.clone();
+    let key = |body: &str| sent(&source, body).event(&source).key.text;
     let first = key(r#"{"a":1.00,"b":{"c":"é"},"attempt":1,"meta":{"sent_at":5,"v":2}}"#);
     assert_eq!(
         key("{\"meta\" : {\"v\":2}, \"b\":{\"c\":\"\\u00e9\"}, \"a\":1.00, \"attempt\":7}"),
@@ -153,7 +153,7 @@ fn a_digest_of_the_stable_members_is_a_key_for_senders_without_ids() {
     let Reading::Batch(all) = sent(&items, r#"[{"a":1,"n":1},{"n":2,"a":1}]"#).read(&items) else { panic!("no batch") };
     assert_eq!(event(&all[0]).key, event(&all[1]).key);
     let part = plain("key = ['body:/id', 'digest:body:/data']");
-    let key = |body: &str| sent(&part, body).event(&part).key.text.clone();
+    let key = |body: &str| sent(&part, body).event(&part).key.text;
     assert_eq!(key(r#"{"id":1,"data":{"a":1,"b":2},"x":1}"#), key(r#"{"id":1,"data":{"b":2,"a":1},"x":2}"#));
 }
 

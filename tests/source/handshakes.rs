@@ -228,20 +228,20 @@ fn every_handshake_is_answered_as_its_sender_wants() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn greeting(source: &Source, method: Method, target: &str, body: &str) -> Option<Greeting> {
+fn greeting(source: &Source, method: &Method, target: &str, body: &str) -> Option<Greeting> {
     let body = Bytes::from(body.to_owned());
     let headers = headers(&[]);
-    source.greet(&Request { method: &method, target, path_tenant: None, headers: &headers, body: &body, now_ms: 0 })
+    source.greet(&Request { method, target, path_tenant: None, headers: &headers, body: &body, now_ms: 0 })
 }
 
 #[test]
 fn a_keyed_answer_signs_nothing_that_could_be_a_message() {
     let source = try_source(&rules("twitter-crc"), &[secret("a-secret-of-more-than-16-bytes")]).expect("a source");
     for token in ["{}", "v0:1700000000:x", "a b", "a%22b", "%00", "%C3%A9", "", &"x".repeat(257)] {
-        let found = greeting(&source, Method::GET, &format!("/in/test?crc_token={token}"), "");
+        let found = greeting(&source, &Method::GET, &format!("/in/test?crc_token={token}"), "");
         assert!(!matches!(found, Some(Greeting::Answer(_))), "{token}: {found:?}");
     }
-    let twice = greeting(&source, Method::GET, "/in/test?crc_token=a&crc_token=b", "");
+    let twice = greeting(&source, &Method::GET, "/in/test?crc_token=a&crc_token=b", "");
     assert!(twice.is_none(), "two readers could see two values: {twice:?}");
 }
 
@@ -257,7 +257,7 @@ fn a_signed_handshake_echoes_only_a_token_and_only_under_its_signature() {
         let found = sent(&slack, &body(bad)).read(&slack);
         assert!(matches!(found, Reading::Greeting(Greeting::Refused { status: 400, .. })), "{bad}: {found:?}");
     }
-    assert!(greeting(&slack, Method::POST, "/in/test", &body("3eZbrw1aBm2rZgRNFdxV")).is_none());
+    assert!(greeting(&slack, &Method::POST, "/in/test", &body("3eZbrw1aBm2rZgRNFdxV")).is_none());
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_secret_is_learned_only_while_the_source_is_being_set_up() {
     let rules = rules("notion-verification-token");
     let body = r#"{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZG"}"#;
     let source = try_source(&rules, &[]).expect("a source");
-    let Some(Greeting::Answer(greeted)) = greeting(&source, Method::POST, "/in/test", body) else {
+    let Some(Greeting::Answer(greeted)) = greeting(&source, &Method::POST, "/in/test", body) else {
         panic!("no answer")
     };
     assert_eq!(greeted.learn.expect("a secret").expose_secret(), "secret_tMrlL1qK5vuQAh1b6cZG");
@@ -276,7 +276,7 @@ fn a_secret_is_learned_only_while_the_source_is_being_set_up() {
 
     let set_up = rules.lines().skip(1).collect::<Vec<_>>().join("\n");
     let source = try_source(&set_up, &[secret("a-secret-of-more-than-16-bytes")]).expect("a source");
-    assert!(greeting(&source, Method::POST, "/in/test", body).is_none(), "a stranger could replace the key");
+    assert!(greeting(&source, &Method::POST, "/in/test", body).is_none(), "a stranger could replace the key");
     assert!(try_source(&set_up, &[]).is_err(), "without setup a source has a secret");
 }
 
@@ -305,12 +305,12 @@ fn an_address_is_fetched_only_on_the_providers_hosts() {
 fn only_short_bodies_are_looked_at_before_their_signature() {
     let source = try_source(&rules("monday-challenge"), &[secret("a-secret-of-more-than-16-bytes")]).expect("a source");
     let body = |blanks: usize| format!(r#"{{"challenge":"abc"{}}}"#, " ".repeat(blanks));
-    assert!(greeting(&source, Method::POST, "/in/test", &body(10)).is_some());
-    assert!(greeting(&source, Method::POST, "/in/test", &body(9_000)).is_none());
+    assert!(greeting(&source, &Method::POST, "/in/test", &body(10)).is_some());
+    assert!(greeting(&source, &Method::POST, "/in/test", &body(9_000)).is_none());
     for body in ["", "nonsense", "[", "{\"challenge\":1,\"challenge\":2}", "\u{0}"] {
-        assert!(greeting(&source, Method::POST, "/in/test", body).is_none(), "{body}");
+        assert!(greeting(&source, &Method::POST, "/in/test", body).is_none(), "{body}");
     }
-    assert!(greeting(&source, Method::PUT, "/in/test", &body(1)).is_none());
+    assert!(greeting(&source, &Method::PUT, "/in/test", &body(1)).is_none());
 }
 
 #[test]

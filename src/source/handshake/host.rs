@@ -19,7 +19,7 @@ impl Hosts {
             let fits =
                 |label: &&str| *label == "*" || label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
             let ends_in_two = labels.len() >= 2 && labels.iter().rev().take(2).all(|label| *label != "*");
-            if !is_here(host) && (!ends_in_two || !labels.iter().all(|label| fits(&label) && !label.is_empty())) {
+            if !is_here(host) && (!ends_in_two || !labels.iter().all(|label| fits(label) && !label.is_empty())) {
                 return Err(format!(
                     "has {host:?}: name whole labels, `*` for one of them, and never for the last two"
                 ));

@@ -114,10 +114,14 @@ impl Fetched {
         if now_ms.saturating_sub(cache.minute_ms) >= MINUTE_MS || now_ms < cache.minute_ms {
             (cache.minute_ms, cache.asked) = (now_ms, 0);
         }
-        if cache.asked == QUESTIONS_MAX {
-            return None;
+        // a key that held is asked for again whatever strangers spend: there are few of them
+        let held = matches!(cache.keys.get(&wanted.0), Some((State::Known(_), _)));
+        if !held {
+            if cache.asked == QUESTIONS_MAX {
+                return None;
+            }
+            cache.asked += 1;
         }
-        cache.asked += 1;
         let id = wanted.0.clone();
         Some(match &self.origin {
             Origin::Certificate(..) => KeyQuestion { url: id.clone(), body: None, id },
@@ -197,6 +201,19 @@ mod tests {
         let asked = (0..1000).filter(|n| fetched.question(&Wanted(n.to_string()), 5).is_some()).count();
         assert_eq!(asked, 20);
         assert!(fetched.question(&Wanted("late".to_owned()), 5 + MINUTE_MS).is_some());
+    }
+
+    #[test]
+    fn a_key_that_held_is_asked_for_again_whatever_strangers_spend() {
+        let fetched = jwks();
+        let wanted = Wanted("k1".to_owned());
+        let jwk = r#"{"key":{"kid":"k1","kty":"EC","crv":"P-256","alg":"ES256",
+            "x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}}"#;
+        let question = fetched.question(&wanted, 0).expect("a question");
+        assert!(fetched.learn(&question, Ok(jwk.as_bytes()), 0));
+        let strangers = (0..1000).filter(|n| fetched.question(&Wanted(format!("s{n}")), KNOWN_MS).is_some()).count();
+        assert_eq!(strangers, 20);
+        assert!(fetched.question(&wanted, KNOWN_MS).is_some());
     }
 
     #[test]
