@@ -1,6 +1,7 @@
 //! Every preset against what is stated about it: real payloads and what is read out of them, requests that its
 //! sender signed, requests that nobody did, attempts again, and the published vectors of its scheme.
 
+mod captured;
 mod handshakes;
 mod requests;
 mod vectors;
