@@ -1,11 +1,14 @@
 //! What a preset answers before anything is sent: the handshakes of its sender's documents.
 
 use actix_web::http::Method;
+use actix_web::http::header::HeaderMap;
+use bytes::Bytes;
 use serde_json::Value;
-use tidegate::source::{Greeted, Greeting, Reading, Source};
+use tidegate::source::{Greeted, Greeting, Reading, Request, Source};
 use tidegate_actors::rules::event::EventId;
 use uuid::Uuid;
 
+use super::super::common::NOW_MS;
 use super::super::stated::Entry;
 use super::super::vectors::vector::Vector;
 use super::Wrong;
@@ -84,4 +87,37 @@ fn every_handshake_of_a_sender_is_answered_by_its_preset() {
         }
     }
     wrong.none();
+}
+
+/// A GET with this query, as a preset's sender asks it.
+fn asked(name: &str, query: &str) -> u16 {
+    let source = Entry::named(name).source();
+    let (target, headers, body) = (format!("/in/{name}?{query}"), HeaderMap::new(), Bytes::new());
+    let (method, path_tenant, now_ms) = (&Method::GET, None, NOW_MS);
+    let request = Request { method, target: &target, path_tenant, headers: &headers, body: &body, now_ms };
+    match source.greet(&request) {
+        Some(Greeting::Answer(greeted)) => greeted.status,
+        Some(Greeting::Refused { status, .. }) => status,
+        None => 200,
+    }
+}
+
+#[test]
+fn a_stranger_cannot_have_a_subscription_of_websub_ended() {
+    let topic = "hub.topic=https%3A%2F%2Fexample.com%2Ffeed&hub.challenge=c0ffee";
+    assert_eq!(asked("websub", &format!("hub.mode=subscribe&{topic}")), 200);
+    assert_eq!(asked("websub", &format!("hub.mode=unsubscribe&{topic}")), 404);
+    // the hub says that it will not: there is nothing to answer
+    assert_eq!(asked("websub", "hub.mode=denied&hub.topic=https%3A%2F%2Fexample.com%2Ffeed"), 200);
+}
+
+#[test]
+fn an_intent_to_receive_of_xero_may_have_no_array_at_all() {
+    let xero = Entry::named("xero");
+    let (source, sample) = (xero.source(), &xero.samples[0]);
+    let body = br#"{"events":null,"firstEventSequence":0,"lastEventSequence":0,"entropy":"FMLHZNKCVK"}"#;
+    let sent = sample.sent(&source, "/in/xero", body.to_vec(), NOW_MS);
+    let verified = xero.verify(&source, &sent).expect("a signed request");
+    let reading = source.read(&sent.request(), &verified, &|| EventId(Uuid::nil()));
+    assert!(matches!(reading, Reading::Greeting(Greeting::Answer(_))), "{reading:?}");
 }
