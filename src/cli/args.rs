@@ -7,6 +7,7 @@ use tidegate_actors::rules::event::Verdict;
 use uuid::Uuid;
 
 use super::simulate::args::SimulateArgs;
+use super::sources::args::SourcesArgs;
 
 const EXAMPLES: &str = "\
 Try it:
@@ -19,6 +20,10 @@ Try it:
   tidegate simulate retry-storm        the engine through a storm: does everything hold?
 
 Set it up:
+  tidegate sources list --presets pay  which senders are known
+  tidegate sources show stripe         every rule of one, and what you have to state
+  tidegate sources test shop --file request.http
+                                       why is this request refused?
   tidegate check --config my.toml      everything that is wrong with the settings, at once
   tidegate serve --config my.toml      config.toml documents every setting
   TIDEGATE_STORE__URL=postgres://tidegate@localhost/tidegate tidegate
@@ -53,6 +58,8 @@ pub enum Command {
     Serve,
     /// Report every problem of the settings at once, or what they mean
     Check(CheckArgs),
+    /// List sources and presets, show their rules, or explain what becomes of a captured request
+    Sources(SourcesArgs),
     /// Sign events as the source's sender would, post them, and count the answers
     Send(SendArgs),
     /// Run the engine through a stream that is repeated, delayed, swapped and lost, and say what held

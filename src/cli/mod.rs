@@ -13,6 +13,7 @@ mod release;
 mod retry;
 mod send;
 mod simulate;
+mod sources;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -69,6 +70,7 @@ pub async fn run(command: Command, file: Option<&Path>) -> Exit {
     let done = match command {
         Command::Serve => Err(Failure::Usage("serve is not run here".to_owned())),
         Command::Check(args) => check::run(&args, file).await,
+        Command::Sources(args) => sources::run(&args, file).await,
         Command::Send(args) => with_settings(file, async |config| send::run(&args, &config).await).await,
         Command::Simulate(args) => simulate::run(&args, file),
         Command::Events(args) => with_settings(file, async |config| read::events(&args, &config).await).await,

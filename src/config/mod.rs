@@ -5,6 +5,7 @@
 //! Knows nothing of whether the store or the cache can be reached.
 
 mod cross;
+mod hints;
 mod layers;
 mod lone;
 mod reader;
@@ -23,7 +24,7 @@ use std::path::Path;
 use toml::Table;
 
 pub use crate::source::Problem;
-pub use lone::source_rules;
+pub use lone::{config_values, secret_at, source_named, source_rules};
 pub use secret::Environment;
 pub use settings::{Admin, Cache, Events, Fetch, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
 pub use sources::SourceEntry;

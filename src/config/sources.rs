@@ -14,7 +14,7 @@ use super::layers::joined;
 use super::redact::printable;
 use super::secret::{Environment, HeaderRef, SecretRef};
 use super::units::{ShowDuration, ShowSize};
-use super::{Config, Problem, secrets_file, spec_faults};
+use super::{Config, Problem, hints, secrets_file, spec_faults};
 use crate::clock::SystemClock;
 use crate::source::spec::{HeaderSpec, SecretSpec, TenantSpec};
 use crate::source::{ResolvedConfig, ResolvedSecret, Source, SourceSpec};
@@ -80,6 +80,7 @@ impl<'a> Sources<'a> {
             }
         }
         sources.check_names();
+        sources.warnings.extend(hints::of(&sources.entries));
         sources
     }
 

@@ -15,11 +15,11 @@ mod health;
 mod ingest;
 mod listen;
 pub(crate) mod operate;
-mod problem;
+pub(crate) mod problem;
 mod public;
 pub(crate) mod quarantine;
 mod rate;
-mod route;
+pub(crate) mod route;
 
 pub use admin::AdminParts;
 pub use listen::{ListenError, ListenSettings, bind};

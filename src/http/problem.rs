@@ -21,11 +21,11 @@ const READ_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
 /// One kind of refusal, complete but for the headers that depend on the path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// The HTTP status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The stable code, for machines.
-    pub(super) code: &'static str,
+    pub(crate) code: &'static str,
     /// The whole document.
     body: &'static str,
     /// Seconds after which another try makes sense.
@@ -125,7 +125,7 @@ macro_rules! documents {
     ($($(#[$doc:meta])* $name:ident: $status:literal $title:literal, $code:literal, $detail:literal
        $(, retry after $seconds:literal)? $(, closes $close:literal)?;)*) => {
         $($(#[$doc])*
-        pub(super) const $name: Document = Document {
+        pub(crate) const $name: Document = Document {
             status: $status,
             code: $code,
             body: concat!(

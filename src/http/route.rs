@@ -5,7 +5,7 @@
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door<'a> {
+pub(crate) enum Door<'a> {
     /// `/in/{source}` or `/in/{source}/{tenant}`.
     Ingest {
         /// The source's name as written.
@@ -23,7 +23,7 @@ pub(super) enum Door<'a> {
 
 impl<'a> Door<'a> {
     /// The door of this path (without its query).
-    pub(super) fn of(path: &'a str) -> Self {
+    pub(crate) fn of(path: &'a str) -> Self {
         if let Some(rest) = path.strip_prefix("/in/") {
             return Self::ingest(rest);
         }

@@ -103,7 +103,7 @@ impl Source {
         let tenant = verified.tenant.clone().unwrap_or_else(|| std::sync::Arc::from(""));
         let headers = self.kept(request.headers);
         let (body, item) = (request.body, Some(index));
-        let whole = Part { request, tenant: &tenant, headers: &headers, body, item, content: body };
+        let whole = Part { request, tenant: &tenant, headers: &headers, body, item, content: body, watch: None };
         let found = Found { without: &self.rules.without, ..Found::empty(request.headers, body) };
         let read = super::wants::body_text(body).and_then(|text| {
             let query = self.rules.wants.query_only(request.target)?.query;

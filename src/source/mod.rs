@@ -13,6 +13,7 @@ mod compile;
 mod decode;
 mod digest;
 mod encoding;
+pub mod explain;
 mod form;
 mod handshake;
 mod json;
@@ -32,6 +33,7 @@ mod step;
 mod times;
 mod verify;
 mod wants;
+mod watch;
 mod xml;
 
 use std::fmt;
@@ -50,6 +52,7 @@ pub use refusal::{Reason, Refusal};
 pub use source::{Signing, Source, Verified};
 pub use spec::SourceSpec;
 pub use verify::{Draft, KeyPort, KeyQuestion, NoKeys, SignError};
+pub use watch::{Held, Sight, Tried};
 
 /// The longest body taken when a source states nothing else.
 pub const MAX_BODY_DEFAULT: usize = 256 * 1024;

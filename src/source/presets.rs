@@ -212,6 +212,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TEXTS.iter().map(|(name, _)| *name)
 }
 
+/// A preset as its file has it.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    TEXTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
 /// What there is to know about a preset.
 pub fn about(name: &str) -> Option<&'static About> {
     let (_, preset) = PRESETS.iter().find(|(known, _)| *known == name)?;
@@ -284,6 +290,20 @@ mod tests {
             let spec = spec.with_preset().expect("a preset");
             assert!(spec.verify.is_some() && spec.key.is_some() && spec.kind.is_some(), "{name}");
             assert!(spec.name.is_empty() && spec.secrets.is_empty(), "{name} states what is the source's own");
+        }
+    }
+
+    #[test]
+    fn every_preset_tells_its_sender_its_documents_and_why_its_events_are_ordered_so() {
+        for name in names() {
+            let about = about(name).expect("a preset");
+            let spec = SourceSpec { preset: Some(name.to_owned()), ..SourceSpec::default() };
+            let policies = spec.with_preset().expect("a preset").policies();
+            assert!(!about.title.trim().is_empty(), "{name}: `about.title` is the sender's name");
+            let https = about.docs.iter().all(|address| address.starts_with("https://"));
+            assert!(https && !about.docs.is_empty(), "{name}: `about.docs` are addresses of the sender's documents");
+            let because = policies.iter().any(|policy| about.order.contains(&format!("`{policy}`")));
+            assert!(because, "{name}: `about.order` says in one sentence why {policies:?} fit");
         }
     }
 

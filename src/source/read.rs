@@ -18,6 +18,7 @@ use super::rules::{
     self, AlsoRule, EFFECT_KEY, Flaw, KEY, RESOURCE, ResourceRule, StateRule, TENANT, TYPE, TenantRule, VersionPart,
 };
 use super::wants::json_flaw;
+use super::watch::Watch;
 use super::{Reading, Request, Source, Verified, digest};
 
 /// The most resources of one event.
@@ -43,12 +44,25 @@ pub(super) struct Part<'a> {
     pub(super) item: Option<usize>,
     /// What they say, inside their content encoding.
     pub(super) content: &'a Bytes,
+    /// Who looks on.
+    pub(super) watch: Option<&'a Watch>,
 }
 
 impl Source {
     /// Reads a request that [`Source::verify`] let pass. Each event is given an id of its own.
     #[must_use]
     pub fn read(&self, request: &Request<'_>, verified: &Verified, ids: &dyn Fn() -> EventId) -> Reading {
+        self.read_watched(request, verified, ids, None)
+    }
+
+    /// The same, with someone who looks on.
+    pub(super) fn read_watched(
+        &self,
+        request: &Request<'_>,
+        verified: &Verified,
+        ids: &dyn Fn() -> EventId,
+        watch: Option<&Watch>,
+    ) -> Reading {
         if request.body.is_empty() {
             return Reading::Empty;
         }
@@ -56,7 +70,8 @@ impl Source {
         let headers = self.kept(request.headers);
         let unpacked = self.content(request.headers, request.body);
         let content = unpacked.as_ref().unwrap_or(request.body);
-        let whole = Part { request, tenant: &tenant, headers: &headers, body: request.body, item: None, content };
+        let whole =
+            Part { request, tenant: &tenant, headers: &headers, body: request.body, item: None, content, watch };
         if let Err(fault) = unpacked {
             let flaw = Flaw::new("body-not-unpacked", format!("{fault}: raise `max_body`, or ask the sender"));
             return Reading::Unusable(self.unusable(&whole, flaw, ids()));
@@ -84,7 +99,11 @@ impl Source {
         let texts = rules.wants.texts(rules.text, headers, whole.request.target, whole.content)?;
         let picked = rules.wants.pick(&texts)?;
         let deep = rules.wants.body_deep.read(&picked.deep_texts).map_err(json_flaw)?;
-        let found = Found { without: &rules.without, ..picked.found(&texts, &deep, headers, whole.content) };
+        let found = Found {
+            without: &rules.without,
+            watch: whole.watch,
+            ..picked.found(&texts, &deep, headers, whole.content)
+        };
         if let Some(greeting) = self.greet_signed(&found, whole.request, Some(whole.tenant)) {
             return Ok(Reading::Greeting(greeting));
         }

@@ -33,6 +33,7 @@ use super::json::{ValueFault, Wanted, scalar};
 use super::step::{self, Picks};
 use super::verify::{one, trimmed};
 use super::wants::{Hidden, NOTHING, Wants};
+use super::watch::{Held, Tried, Watch};
 
 /// The most alternatives of one reference.
 const ALTERNATIVES_MAX: usize = 32;
@@ -92,6 +93,8 @@ pub(super) struct Found<'a> {
     pub(super) kind: &'a str,
     /// The id that the event is given.
     pub(super) own: Option<EventId>,
+    /// Who looks on; nobody, while requests come in.
+    pub(super) watch: Option<&'a Watch>,
 }
 
 static NO_FIELDS: Fields = SmallVec::new_const();
@@ -115,6 +118,7 @@ impl<'a> Found<'a> {
             without: &NOTHING,
             kind: "",
             own: None,
+            watch: None,
         }
     }
 }
@@ -226,6 +230,29 @@ impl Reference {
             }
         }
         if blank { Err(Fault::Blank) } else { Ok(None) }
+    }
+
+    /// What each alternative holds, up to the first that is there.
+    pub(super) fn tried(&self, found: &Found<'_>) -> Vec<Tried> {
+        let mut tried = Vec::new();
+        for (place, reference) in self.places.iter().zip(self.text.split(" | ")) {
+            let held = match place.text(found) {
+                Ok(Some(_)) if matches!(place, Place::Config(_)) => Held::Hidden,
+                Ok(Some(text)) => Held::text(&text),
+                Ok(None) => Held::Nothing,
+                Err(Fault::Blank) => Held::Blank,
+                Err(Fault::NotScalar) => Held::Unfit("an object or an array"),
+                Err(Fault::NotText) => Held::Unfit("no valid text"),
+                Err(Fault::Duplicate) => Held::Unfit("there twice"),
+                Err(Fault::NoDigest(_)) => Held::Unfit("without a canonical form"),
+            };
+            let last = !matches!(held, Held::Nothing | Held::Blank);
+            tried.push(Tried { reference: reference.trim().to_owned(), held });
+            if last {
+                break;
+            }
+        }
+        tried
     }
 
     /// The headers it reads.

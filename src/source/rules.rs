@@ -188,6 +188,9 @@ pub(super) const DELETE: Codes = codes!("delete");
 impl Codes {
     /// The referenced text, or the flaw by this thing's codes.
     pub(super) fn text<'a>(&self, reference: &'a Reference, found: &Found<'a>) -> Result<Option<Cow<'a, str>>, Flaw> {
+        if let Some(watch) = found.watch {
+            watch.saw(self.what, reference, found);
+        }
         let from = &reference.text;
         reference.text(found).map_err(|fault| {
             let (code, is) = match fault {
@@ -241,6 +244,9 @@ impl DeleteRule {
             return Ok(true);
         }
         let Some((from, equals)) = &self.field else { return Ok(false) };
+        if let Some(watch) = found.watch {
+            watch.saw(DELETE.what, from, found);
+        }
         // a blank or an object is not the text that means "deleted"
         match from.text(found) {
             Ok(text) => Ok(text.is_some_and(|text| text == equals.as_str())),

@@ -11,7 +11,7 @@ fn the_help_text_is_the_one_kept_beside_this_test() {
 
 #[test]
 fn every_command_has_help() {
-    for command in ["serve", "check", "send", "simulate", "events", "resources", "quarantine"] {
+    for command in ["serve", "check", "sources", "send", "simulate", "events", "resources", "quarantine"] {
         let output = tidegate(folder().path(), &[command, "--help"], &[]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         assert!(stdout(&output).contains(&format!("Usage: tidegate {command}")), "{}", stdout(&output));

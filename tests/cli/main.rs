@@ -5,6 +5,8 @@ mod help;
 mod receiver;
 mod rows;
 mod send;
+mod sources;
+mod sources_test;
 
 use std::path::Path;
 use std::process::{Command, Output};

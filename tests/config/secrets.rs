@@ -126,3 +126,47 @@ refetch = {{ url = "https://api.example.com/{{id}}", headers = {{ {header} }} }}
     assert_eq!(headers.len(), 2);
     assert!(!format!("{config:?}").contains(CANARY));
 }
+
+#[test]
+fn what_looks_pasted_in_the_wrong_place_is_a_warning_without_the_secret() {
+    let source = |name: &str, preset: &str, variable: &str| {
+        format!("[[source]]\nname = \"{name}\"\npreset = \"{preset}\"\nsecrets = [\"env:{variable}\"]\n")
+    };
+    let warnings = |file: &str, secret: &str| -> Vec<String> {
+        let other = "another-secret-of-their-own";
+        let config = load(file, &[("A", secret), ("B", other)]).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let told: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        assert!(!told.concat().contains(secret), "{told:?}");
+        told.into_iter().filter(|warning| warning.contains("secrets[0]")).collect()
+    };
+    let two = format!("{}{}", source("a", "github", "A"), source("b", "shopify", "A"));
+    let expected = "`source.b.secrets[0]` is also a secret of the source a, which is another sender";
+    let found = warnings(&two, CANARY);
+    assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
+    let alike = format!("{}{}", source("a", "github", "A"), source("b", "github", "A"));
+    assert_eq!(warnings(&alike, CANARY), Vec::<String>::new());
+    for (secret, expected) in [
+        ("<the secret goes here>", "a placeholder"),
+        ("sk_test_0123456789abcdef", "test mode"),
+        ("pk_live_0123456789abcdef", "a public key"),
+    ] {
+        let found = warnings(&source("a", "paystack", "A"), secret);
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+}
+
+#[test]
+fn a_secret_in_quotes_in_lines_or_behind_its_name_is_refused() {
+    let file = "[[source]]\nname = \"a\"\npreset = \"clerk\"\nsecrets = [\"env:A\"]\n";
+    for (secret, expected) in [
+        ("\"whsec_c2l4dGVlbi1ieXRlLWtleQ==\"", "is in quotes"),
+        ("SECRET=whsec_c2l4dGVlbi1ieXRlLWtleQ==", "holds `whsec_` beyond its beginning"),
+        ("whsec_c2l4dGVlbi1ieXRlLWtleQ==\nwhsec_c2l4dGVlbi1ieXRlLWtleQ==", "has several lines"),
+        ("whsec_c2l4dGVlbi1ieXRlLWtleQ", "is not standard base64"),
+        ("v1,whsec_c2l4dGVlbi1ieXRlLWtleQ==", "begins with `v1,`"),
+    ] {
+        let found = problems(file, &[("A", secret)]);
+        assert!(found.len() == 1 && found[0].contains(expected), "{secret}: {found:?}");
+        assert!(!found[0].contains("c2l4dGVl"), "{found:?}");
+    }
+}

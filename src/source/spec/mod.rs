@@ -382,6 +382,15 @@ pub struct CodingSpec {
     pub deflate: Option<SignedAs>,
 }
 
+impl CodingSpec {
+    /// Whether the sender signs the unpacked bytes of a body in this encoding.
+    #[must_use]
+    pub fn signed_decoded(self, encoding: &str) -> bool {
+        let signed = if encoding.trim().eq_ignore_ascii_case("gzip") { self.gzip } else { self.deflate };
+        signed == Some(SignedAs::SignedDecoded)
+    }
+}
+
 /// Which bytes a sender signs that packs its bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]

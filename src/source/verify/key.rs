@@ -186,6 +186,16 @@ fn check_text(text: &str, forming: Forming<'_>) -> Result<(), String> {
     if text.trim() != text {
         return Err("begins or ends with blanks or a line end: remove them".to_owned());
     }
+    let quotes = |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if quotes('"') || quotes('\'') {
+        return Err("is in quotes: take them off, they are no part of it".to_owned());
+    }
+    if !has_lines(forming.form) && text.contains(['\n', '\r']) {
+        return Err("has several lines: leave the one that is the secret".to_owned());
+    }
+    if text.get(1..).is_some_and(|rest| rest.contains("whsec_")) && !text.starts_with("v1,") {
+        return Err("holds `whsec_` beyond its beginning: leave out what stands before it".to_owned());
+    }
     if text.starts_with("v1,") && forming.form == SecretForm::WhsecBase64 {
         return Err("begins with `v1,`: leave that out, the secret begins with `whsec_`".to_owned());
     }
@@ -296,6 +306,9 @@ mod tests {
             ("topsecret", (Scheme::HmacSha256, SecretForm::Utf8), "fewer than 16"),
             ("v1,whsec_c2l4dGVlbi1ieXRlLWtleQ==", standard, "`v1,`"),
             ("whsec_not*base64", standard, "base64"),
+            ("SECRET=whsec_c2l4dGVlbi1ieXRlLWtleQ==", standard, "beyond its beginning"),
+            ("\"0123456789abcdef\"", (Scheme::HmacSha256, SecretForm::Utf8), "in quotes"),
+            ("0123456789abcdef\n0123456789abcdef", (Scheme::HmacSha256, SecretForm::Utf8), "several lines"),
             ("whsec_", standard, "no bytes"),
             ("whpk_AAAA", standard, "public key"),
             ("whsk_AAAA", standard, "private key"),

@@ -14,6 +14,7 @@ use super::super::spec::Scheme;
 use super::super::{Reason, Request};
 use super::Keys;
 use super::header::HEADER_BYTES_MAX;
+use super::key::Made;
 use super::place::{one, query_of, trimmed};
 use super::time::Window;
 
@@ -116,6 +117,23 @@ impl Message {
         Ok(signer)
     }
 
+    /// What each listed signature would have to be over, with the signature.
+    pub(super) fn bases(&self, request: &Request<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Reason> {
+        let text = |name| {
+            let value = one(request.headers, name)?.and_then(|value| value.to_str().ok());
+            value.filter(|value| value.len() <= INPUT_BYTES_MAX).ok_or(Reason::MissingSignature)
+        };
+        let (input, values) = (text(&HEADERS[1])?, text(&HEADERS[0])?);
+        let mut bases = Vec::new();
+        for input in members(input).take(SIGNATURES_MAX).filter_map(Input::read) {
+            let value = members(values).find_map(|value| value.strip_prefix(input.label)?.strip_prefix('='));
+            if let Some(signature) = value.and_then(bytes) {
+                bases.push((self.base(request, &input)?, signature));
+            }
+        }
+        Ok(bases)
+    }
+
     fn base(&self, request: &Request<'_>, input: &Input<'_>) -> Result<Vec<u8>, Reason> {
         let mut base = Vec::with_capacity(512);
         for component in &input.components {
@@ -190,21 +208,25 @@ fn signer(
     let mut signer = None;
     for (index, key) in keys.live(tenant, request.now_ms) {
         for made in &key.made {
-            let tag = made.tag(|sink| {
-                sink(base);
-                Ok::<_, Reason>(())
-            })?;
-            let holds = match (tag, made.public()) {
-                (Some(tag), _) => tag.ct_eq(signature).into(),
-                (None, Some(public)) => public.holds(base, signature),
-                _ => false,
-            };
-            if holds {
+            if holds(made, base, signature)? {
                 signer = signer.or(Some(index));
             }
         }
     }
     signer.ok_or(Reason::WrongSignature)
+}
+
+/// Whether the key made the signature of this base.
+pub(super) fn holds(made: &Made, base: &[u8], signature: &[u8]) -> Result<bool, Reason> {
+    let tag = made.tag(|sink| {
+        sink(base);
+        Ok::<_, Reason>(())
+    })?;
+    Ok(match (tag, made.public()) {
+        (Some(tag), _) => tag.ct_eq(signature).into(),
+        (None, Some(public)) => public.holds(base, signature),
+        _ => false,
+    })
 }
 
 const fn name_of(algorithm: Scheme) -> Option<&'static str> {

@@ -22,6 +22,7 @@ mod sign;
 mod signature;
 mod template;
 mod time;
+mod trace;
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -37,6 +38,8 @@ pub use draft::Draft;
 pub use keys::{KeyPort, KeyQuestion, NoKeys};
 pub(super) use place::{one, trimmed};
 pub use sign::SignError;
+pub use trace::layout;
+pub(super) use trace::{Compared, Seen};
 
 /// The most secrets of one tenant.
 pub(super) const SECRETS_MAX: usize = 4;

@@ -86,6 +86,22 @@ impl Needs {
         }
     }
 
+    /// A place as the rules write it.
+    pub(super) fn shown(&self, place: &Place) -> String {
+        let of = |texts: &[String], slot: usize| texts.get(slot).cloned().unwrap_or_default();
+        match place {
+            Place::Header(name) => format!("header:{name}"),
+            Place::Numbered(names) => {
+                let first = names.first().map_or("", HeaderName::as_str);
+                format!("header:{}*", first.trim_end_matches('1'))
+            }
+            Place::Body(slot) => format!("body:{}", of(&self.pointers[0], *slot)),
+            Place::Item(slot) => format!("item:{}", of(&self.pointers[1], *slot)),
+            Place::Form(slot) => format!("form:{}", of(&self.forms, *slot)),
+            Place::Query(slot) => format!("query:{}", of(&self.queries, *slot)),
+        }
+    }
+
     pub(super) fn body_slot(&mut self, pointer: &str) -> Result<usize, String> {
         let slot = self.body.add(pointer)?;
         note(&mut self.pointers[0], slot, pointer.to_owned());

@@ -84,7 +84,7 @@ impl Signed {
         any.iter().chain(by_field.iter().map(|(_, template)| template))
     }
 
-    fn of(&self, view: View<'_>) -> Result<&[Template], Reason> {
+    pub(super) fn of(&self, view: View<'_>) -> Result<&[Template], Reason> {
         match self {
             Self::Any(any) => Ok(any),
             Self::ByField(place, by_field) => {
@@ -97,11 +97,24 @@ impl Signed {
 }
 
 /// The texts of a request, or of an item, that are compared.
-struct Presented<'p> {
+pub(super) struct Presented<'p> {
     set: &'p Set,
     id: Cow<'p, [u8]>,
     time: Cow<'p, [u8]>,
-    method: usize,
+    pub(super) method: usize,
+}
+
+impl Presented<'_> {
+    /// The text of the time, wherever it stands.
+    pub(super) fn timestamp<'f>(&'f self, found: &'f Found<'_>) -> Result<&'f [u8], Reason> {
+        match &self.set.time {
+            Some(TimeFrom::Pair(_) | TimeFrom::First) => match found.time {
+                None | Some("") => Err(Reason::MissingTimestamp),
+                Some(time) => Ok(time.as_bytes()),
+            },
+            _ => Ok(&*self.time),
+        }
+    }
 }
 
 impl Signature {
@@ -140,7 +153,7 @@ impl Signature {
         rule.wanted(&place.text(facts.view(&[])).ok()??).ok()
     }
 
-    fn set_in(&self, view: View<'_>) -> &Set {
+    pub(super) fn set_in(&self, view: View<'_>) -> &Set {
         let [only] = self.sets.as_slice() else {
             return self.sets.iter().find(|set| set.signature.is_there(view)).unwrap_or(&self.sets[0]);
         };
@@ -169,7 +182,12 @@ impl Signature {
     }
 
     /// Missing and required texts, before anything is parsed.
-    fn presented<'p>(&'p self, set: &'p Set, view: View<'p>, texts: &Texts<'_>) -> Result<Presented<'p>, Reason> {
+    pub(super) fn presented<'p>(
+        &'p self,
+        set: &'p Set,
+        view: View<'p>,
+        texts: &Texts<'_>,
+    ) -> Result<Presented<'p>, Reason> {
         let id = set.id.as_ref().map(|place| place.text(view)).transpose()?;
         let time = match &set.time {
             Some(TimeFrom::Place(place)) => Some(place.text(view)?),
@@ -216,7 +234,7 @@ impl Signature {
         methods.iter().position(|(name, _)| name.as_bytes() == &*text).ok_or(Reason::UnsupportedVersion)
     }
 
-    fn layout<'s>(
+    pub(super) fn layout<'s>(
         &'s self,
         set: &'s Set,
         method: usize,
@@ -257,20 +275,32 @@ impl Signature {
         keys: &Keys,
         (presented, found): (&Presented<'_>, &Found<'_>),
     ) -> Result<usize, Reason> {
-        let timestamp = match &presented.set.time {
-            Some(TimeFrom::Pair(_) | TimeFrom::First) => match found.time {
-                None | Some("") => return Err(Reason::MissingTimestamp),
-                Some(time) => time.as_bytes(),
-            },
-            _ => &*presented.time,
-        };
+        let timestamp = presented.timestamp(found)?;
         let time_ms = self.window.map(|window| window.read(timestamp)).transpose()?;
         let method = presented.method.max(found.method);
+        let parts = self.parts(request, view, presented, found, timestamp);
+        let signer = self.signer(parts, tenant, keys, (method, found))?;
+        self.check_body_hash(request, view)?;
+        if let (Some(window), Some(time_ms)) = (self.window, time_ms) {
+            window.check(time_ms, request.now_ms)?;
+        }
+        Ok(signer)
+    }
+
+    /// What the pieces of a template stand for.
+    pub(super) fn parts<'p>(
+        &'p self,
+        request: &'p Request<'p>,
+        view: View<'p>,
+        presented: &'p Presented<'_>,
+        found: &'p Found<'_>,
+        timestamp: &'p [u8],
+    ) -> Parts<'p> {
         let separator = match &self.format {
             Format::Pairs(pairs) => pairs.separator,
             _ => ',',
         };
-        let parts = Parts {
+        Parts {
             request,
             view,
             timestamp,
@@ -279,13 +309,7 @@ impl Signature {
             origin: "",
             secret: b"",
             signature_field: self.signature_field(presented.set),
-        };
-        let signer = self.signer(parts, tenant, keys, (method, found))?;
-        self.check_body_hash(request, view)?;
-        if let (Some(window), Some(time_ms)) = (self.window, time_ms) {
-            window.check(time_ms, request.now_ms)?;
         }
-        Ok(signer)
     }
 
     pub(super) fn signature_field(&self, set: &Set) -> Option<&str> {
@@ -341,7 +365,7 @@ impl Signature {
         Ok(holds.into())
     }
 
-    fn matches(
+    pub(super) fn matches(
         &self,
         made: &Made,
         template: &Template,
