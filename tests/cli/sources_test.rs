@@ -67,7 +67,11 @@ fn each_mistake_on_the_way_is_explained() {
         ("milliseconds for seconds", settings_with("window =", "unit = \"ms\", window ="), "unit"),
         ("the secret as base64", settings_with("window =", "secret = \"hex\", window ="), "secret-form"),
         ("a body written anew", request_with("\":", "\": "), "body-written-anew"),
-        ("a proxy's name for the header", request_with("X-Parcel-Signature", "HTTP_X_PARCEL_SIGNATURE"), "header-renamed"),
+        (
+            "a proxy's name for the header",
+            request_with("X-Parcel-Signature", "HTTP_X_PARCEL_SIGNATURE"),
+            "header-renamed",
+        ),
         ("no signature", request_with("X-Parcel-Signature", "X-Nothing: x\nX-Else"), "header-renamed"),
     ];
     for (what, (settings, request, secret), code) in cases {
@@ -145,7 +149,9 @@ fn what_cannot_be_used_is_told_by_its_code_and_what_was_looked_at() {
     let output = test(&settings, &request, SECRET, &["--at", AT]);
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
-    for expected in ["key-missing", "key body:/id is not there", "key header:x-id is not there", "answer 422 key-missing"] {
+    for expected in
+        ["key-missing", "key body:/id is not there", "key header:x-id is not there", "answer 422 key-missing"]
+    {
         assert!(text.contains(expected), "{expected}: {text}");
     }
 }
@@ -164,9 +170,13 @@ fn a_file_that_is_no_request_ends_with_2_and_says_why() {
 fn a_preset_is_tried_with_a_secret_from_elsewhere_and_no_settings() {
     let folder = folder();
     let body = "{\"id\":1}";
-    let file = format!("POST /in/github HTTP/1.1\nX-GitHub-Event: ping\nX-GitHub-Delivery: d1\nX-Hub-Signature-256: {}\n\n{body}", github(body));
+    let file = format!(
+        "POST /in/github HTTP/1.1\nX-GitHub-Event: ping\nX-GitHub-Delivery: d1\nX-Hub-Signature-256: {}\n\n{body}",
+        github(body)
+    );
     std::fs::write(folder.path().join("request.http"), file).expect("written");
-    let arguments = ["sources", "test", "gitlab-token", "--file", "request.http", "--secret-from", "env:OTHER", "--json"];
+    let arguments =
+        ["sources", "test", "gitlab-token", "--file", "request.http", "--secret-from", "env:OTHER", "--json"];
     let output = tidegate(folder.path(), &arguments, &[("OTHER", SECRET)]);
     let told = self::told(&output);
     assert!(told["mistakes"].as_array().is_some_and(|all| all.iter().any(|one| one["code"] == "preset")), "{told:#}");

@@ -92,7 +92,7 @@ fn request_line(line: &str, notes: &mut Vec<String>) -> Result<(Method, String),
             return Err("line 1 has a blank in its address: write that as %20".to_owned());
         }
         Some("HTTP/2" | "HTTP/2.0" | "HTTP/3") => {
-            notes.push("it came by HTTP/2 or 3, which changes nothing here".into())
+            notes.push("it came by HTTP/2 or 3, which changes nothing here".into());
         }
         _ => {}
     }

@@ -11,6 +11,7 @@ use super::super::{Exit, Failure};
 use super::args::ShowArgs;
 use super::{rules, snippet, wrap};
 use crate::config;
+use crate::config::redact::printable;
 use crate::config::suggest::closest;
 use crate::source::presets::{self, About};
 use crate::source::{Problem, SourceSpec};
@@ -111,7 +112,9 @@ fn without_secrets(spec: &SourceSpec) -> Value {
             table.remove(name);
         }
         for name in ["config", "refetch", "verify"] {
-            table.get_mut(name).and_then(Value::as_object_mut).map(|table| hide(name, table));
+            if let Some(table) = table.get_mut(name).and_then(Value::as_object_mut) {
+                hide(name, table);
+            }
         }
         for tenant in table.get_mut("tenants").and_then(Value::as_array_mut).into_iter().flatten() {
             tenant.as_object_mut().map(|tenant| tenant.remove("secrets"));
@@ -143,7 +146,8 @@ fn print(out: &mut impl Write, found: &Found, about: &About, whole: &SourceSpec)
         line("path", &format!("/in/{name}"))?;
     }
     for (number, address) in about.docs.iter().enumerate() {
-        line(if number == 0 { "documents" } else { "" }, address)?;
+        // an address in two pieces leads nowhere
+        writeln!(out, "{:<LABEL$}{}", if number == 0 { "documents" } else { "" }, printable(address, 512))?;
     }
     for (heading, lines) in rules::sections(whole, &about.order) {
         writeln!(out, "\n{heading}")?;

@@ -17,7 +17,7 @@ pub(super) fn snippet(name: &str, spec: &SourceSpec) -> String {
         lines.push(format!("secrets = [{credential}]"));
     }
     if learns {
-        lines.push(format!("# until the handshake has brought the secret, in place of `secrets`:"));
+        lines.push("# until the handshake has brought the secret, in place of `secrets`:".to_owned());
         lines.push(format!("# setup = {{ secret_to = \"/etc/tidegate/{name}.secret\" }}"));
     }
     if let Some(keys) = &verify.keys {

@@ -57,6 +57,12 @@ struct Component<'a> {
     query: Option<&'a str>,
 }
 
+/// What a signature would have to be over.
+pub(super) struct Base {
+    pub(super) bytes: Vec<u8>,
+    pub(super) signature: Vec<u8>,
+}
+
 impl Message {
     pub(super) fn verify(&self, request: &Request<'_>, tenant: Option<&str>, keys: &Keys) -> Result<usize, Reason> {
         let input = one(request.headers, &HEADERS[1])?.map(trimmed).filter(|value| !value.is_empty());
@@ -118,7 +124,7 @@ impl Message {
     }
 
     /// What each listed signature would have to be over, with the signature.
-    pub(super) fn bases(&self, request: &Request<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Reason> {
+    pub(super) fn bases(&self, request: &Request<'_>) -> Result<Vec<Base>, Reason> {
         let text = |name| {
             let value = one(request.headers, name)?.and_then(|value| value.to_str().ok());
             value.filter(|value| value.len() <= INPUT_BYTES_MAX).ok_or(Reason::MissingSignature)
@@ -128,7 +134,7 @@ impl Message {
         for input in members(input).take(SIGNATURES_MAX).filter_map(Input::read) {
             let value = members(values).find_map(|value| value.strip_prefix(input.label)?.strip_prefix('='));
             if let Some(signature) = value.and_then(bytes) {
-                bases.push((self.base(request, &input)?, signature));
+                bases.push(Base { bytes: self.base(request, &input)?, signature });
             }
         }
         Ok(bases)

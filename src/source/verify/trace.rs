@@ -103,10 +103,9 @@ impl Verifier {
             Plan::Jwt(plan) => {
                 let header = Place::Header(plan.header.clone());
                 let needs = super::place::Needs::default();
-                needs.read(request).and_then(|facts| {
+                needs.read(request).map(|facts| {
                     tracer.place("signature", plan.header.to_string(), &header, facts.view(&[]), false);
                     tracer.fetched(plan.wanted_key(request).map(Ok));
-                    Ok(())
                 })
             }
             Plan::Message(plan) => tracer.message(plan),
@@ -243,11 +242,11 @@ impl Tracer<'_> {
             let place = Place::Header(name.clone());
             self.place("signature", name.to_string(), &place, facts.view(&[]), false);
         }
-        for (base, signature) in plan.bases(self.request)? {
-            self.seen.push(Seen::Signed(Bytes::of(&base, false)));
+        for base in plan.bases(self.request)? {
+            self.seen.push(Seen::Signed(Bytes::of(&base.bytes, false)));
             for (secret, key) in self.keys.own.iter().enumerate() {
                 let same = key.is_live(self.tenant, self.request.now_ms)
-                    && key.made.iter().any(|made| holds(made, &base, &signature));
+                    && key.made.iter().any(|made| holds(made, &base.bytes, &base.signature));
                 let outcome = if same { Compared::Same } else { Compared::Other };
                 self.seen.push(Seen::Compared { secret, outcome });
             }

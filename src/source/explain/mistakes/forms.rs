@@ -184,7 +184,7 @@ fn quoted(text: &str, letters: Letters, out: &mut String) {
             '\u{2028}' | '\u{2029}' if letters == Letters::Html => escaped(letter, out),
             letter if u32::from(letter) < 0x20 => escaped(letter, out),
             letter if !letter.is_ascii() && matches!(letters, Letters::Ascii | Letters::Slashes) => {
-                escaped(letter, out)
+                escaped(letter, out);
             }
             letter => out.push(letter),
         }

@@ -92,16 +92,16 @@ pub(super) fn presets(finder: &mut Finder<'_>) {
     }
 }
 
-/// The source with this secret in place of all of its own.
+/// The source with this secret in place of all that count for the request.
 fn with_secret(finder: &Finder<'_>, secret: &ResolvedSecret) -> Change {
-    let mut secrets: Vec<ResolvedSecret> = Vec::new();
-    for own in finder.case.configured.secrets {
-        // one for each tenant: the same twice would be refused
-        if !secrets.iter().any(|known| known.tenant == own.tenant) {
-            secrets.push(ResolvedSecret { value: secret.value.clone(), until_ms: None, ..own.clone() });
-        }
-    }
-    Change { secrets: Some(secrets), ..Change::default() }
+    let claimed = finder.case.source.claimed_tenant(&finder.sent().request()).ok().flatten();
+    let claimed = claimed.as_deref().map(str::to_owned);
+    // the other tenants are left out: two of them may not have the same secret
+    let mut spec = finder.whole.clone();
+    spec.tenants.retain(|tenant| claimed.as_deref().is_none_or(|claimed| tenant.name() == claimed));
+    spec.secrets_file = None;
+    let secrets = vec![ResolvedSecret { tenant: claimed, until_ms: None, ..secret.clone() }];
+    Change { spec: Some(spec), secrets: Some(secrets), ..Change::default() }
 }
 
 impl Finder<'_> {

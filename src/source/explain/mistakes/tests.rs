@@ -134,6 +134,10 @@ fn what_happens_to_a_request_on_its_way_is_told_for_every_sender() {
         for (code, make) in made {
             let mut sent = pair.sent();
             make(&mut sent, &name(header));
+            if code == "header-named" && header == "webhook-signature" {
+                // whose unknown entries are skipped, so that it holds all the same
+                continue;
+            }
             let certain = !matches!(code, "header-stripped" | "body-missing");
             let told = pair.told(&sent);
             if code == "header-stripped" && told.first().is_some_and(|mistake| mistake.code == "header-other") {
@@ -175,7 +179,6 @@ fn line_ends_that_were_changed_are_told() {
     let mut sent = pair.sent();
     sent.body = b"{\n\"id\": 1\n}\n"[..].into();
     first(&pair.told(&sent), "line-ends", true, &pair);
-    let mut pair = pair;
     pair.body = b"{\n\"id\": 1\n}".to_vec();
     let mut sent = pair.sent();
     sent.body = b"{\r\n\"id\": 1\r\n}"[..].into();
@@ -339,7 +342,7 @@ fn a_body_that_was_packed_or_unpacked_is_told() {
 
     let plain = Pair::of("preset = 'github'", SECRET);
     let mut sent = plain.sent();
-    sent.body = packed.clone().into();
+    sent.body = packed.into();
     first(&plain.told(&sent), "packing", true, &plain);
 
     let mut encoded = plain.clone();
