@@ -150,7 +150,8 @@ fn print(out: &mut impl Write, found: &Found, about: &About, whole: &SourceSpec)
         writeln!(out, "{:<LABEL$}{}", if number == 0 { "documents" } else { "" }, printable(address, 512))?;
     }
     for (heading, lines) in rules::sections(whole, &about.order) {
-        writeln!(out, "\n{heading}")?;
+        writeln!(out)?;
+        wrap::labelled(out, "", 0, &heading)?;
         for (label, text) in lines {
             wrap::labelled(out, &format!("  {label}"), LABEL, &text)?;
         }
