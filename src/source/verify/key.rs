@@ -190,7 +190,9 @@ fn check_text(text: &str, forming: Forming<'_>) -> Result<(), String> {
     if quotes('"') || quotes('\'') {
         return Err("is in quotes: take them off, they are no part of it".to_owned());
     }
-    if !has_lines(forming.form) && text.contains(['\n', '\r']) {
+    // a PEM text is taken for a public key whatever form is stated
+    let is_pem = text.starts_with("-----BEGIN ");
+    if !has_lines(forming.form) && !is_pem && text.contains(['\n', '\r']) {
         return Err("has several lines: leave the one that is the secret".to_owned());
     }
     if text.get(1..).is_some_and(|rest| rest.contains("whsec_")) && !text.starts_with("v1,") {
