@@ -300,6 +300,7 @@ mod tests {
             let spec = SourceSpec { preset: Some(name.to_owned()), ..SourceSpec::default() };
             let policies = spec.with_preset().expect("a preset").policies();
             assert!(!about.title.trim().is_empty(), "{name}: `about.title` is the sender's name");
+            assert!(about.sample.is_some(), "{name}: `about.sample` is one of the sender's requests");
             let https = about.docs.iter().all(|address| address.starts_with("https://"));
             assert!(https && !about.docs.is_empty(), "{name}: `about.docs` are addresses of the sender's documents");
             let because = policies.iter().any(|policy| about.order.contains(&format!("`{policy}`")));

@@ -2,6 +2,7 @@
 //! sender signed, requests that nobody did, attempts again, and the published vectors of its scheme.
 
 mod captured;
+mod explained;
 mod handshakes;
 mod requests;
 mod vectors;

@@ -366,3 +366,25 @@ fn what_nobody_made_is_called_a_guess() {
         first(&pair.told(&other.sent()), "secret-other", false, &pair);
     }
 }
+
+#[test]
+fn where_the_secret_is_sent_or_hashed_neither_it_nor_its_hash_is_told() {
+    use sha2::{Digest as _, Sha256};
+    let base = "key = 'body:/id'\ntype = 'body:/type'\n";
+    let hashed =
+        format!("{base}verify = {{ scheme = 'digest-sha256', header = 'x-sig', signed = '{{secret}}{{body}}' }}");
+    let token = format!("{base}verify = {{ scheme = 'token', header = 'x-token' }}");
+    for rules in [hashed, token] {
+        let mut pair = Pair::of(&rules, SECRET);
+        let good = pair.sent();
+        pair.ours.1 = "another-secret-of-more-than-16".to_owned();
+        let source = compiled(&pair.ours.0, &pair.ours.1);
+        let (spec, secrets, config) = (spec(&pair.ours.0), [secret(&pair.ours.1)], BTreeMap::new());
+        let configured = Configured { spec: &spec, secrets: &secrets, config: &config };
+        let all = format!("{:?}", explain(&Case { source: &source, configured, others: &[], sent: &good }));
+        let would_hold = hex::encode(Sha256::digest(format!("{}{BODY}", pair.ours.1)));
+        for hidden in [SECRET, &pair.ours.1, &would_hold] {
+            assert!(!all.contains(hidden), "{all}");
+        }
+    }
+}
