@@ -22,7 +22,7 @@ pub(super) fn snippet(name: &str, spec: &SourceSpec) -> String {
     }
     if let Some(keys) = &verify.keys {
         lines.push(format!(
-            "verify = {{ keys = {{ url = {:?}, ask = \"{}\", headers = {{ }} }} }}   # the headers its owner asks for",
+            "verify = {{ keys = {{ url = {:?}, ask = \"{}\", headers = {{ }} }} }}   # the headers its owner asks for: --toml names them",
             keys.url,
             super::rules::word(keys.ask)
         ));
