@@ -101,12 +101,25 @@ impl Wants {
         let query = self.query_of(target)?;
         let is_wanted = self.whole || !self.body.is_empty();
         let text = match rule.form_json.filter(|_| as_form) {
-            Some(field) if is_wanted => fields.get(field).cloned().flatten().map(Cow::Owned),
+            Some(field) if is_wanted => self.form_json(&fields, field)?.map(Cow::Owned),
             None if is_wanted => Some(Cow::Borrowed(body_text(body)?)),
             _ => None,
         };
         let text = text.map(|text| decode::text(text, rule.decode)).transpose()?;
         Ok(Texts { fields, query, body: text })
+    }
+
+    /// The form field that holds the JSON. Where nothing else of a form is wanted a form without it is no event: any
+    /// body is one, and who changes the unsigned content type of a signed request must not make an empty event of it.
+    fn form_json(&self, fields: &Fields, field: usize) -> Result<Option<String>, Flaw> {
+        let text = fields.get(field).cloned().flatten();
+        if text.is_none() && self.fields.len() == 1 {
+            let name = &self.fields[field];
+            let reason =
+                format!("the body is sent as a form, and the form field {name:?} that holds the event is missing");
+            return Err(Flaw::new("form-field-missing", reason));
+        }
+        Ok(text)
     }
 
     /// Takes out what a request without a body has.

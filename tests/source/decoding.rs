@@ -1,5 +1,6 @@
 //! What references are read from: texts inside texts, forms, XML, lines, the address, the source's own settings.
 
+use actix_web::http::header::CONTENT_TYPE;
 use tidegate::source::{Item, Reading, Source};
 use tidegate_actors::rules::event::Event;
 
@@ -193,4 +194,17 @@ fn times_are_read_in_the_forms_senders_write() {
     assert_eq!(version("as = 'rfc2822'", "Tue, 15 Nov 1994 10:12:31 +0200"), is("1994-11-15T08:12:31Z"));
     assert_eq!(version("as = 'epoch-us'", "1700000000000001"), is("2023-11-14T22:13:20.000001Z"));
     assert_eq!(version("as = 'epoch-s'", "1683440337.5137901"), is("2023-05-07T06:18:57.5137901Z"));
+}
+
+#[test]
+fn a_signed_body_that_is_said_to_be_a_form_and_holds_no_event_is_no_event() {
+    // the content type is unsigned, and the key stands in a header: what is left must not pass as an empty event
+    let source =
+        plain("form_json = 'payload'\nkey = 'header:x-delivery'\nresource = { type = 'literal:a', id = 'body:/id' }");
+    let body = r#"{"id":"a"}"#;
+    let signed = Sent::new(&[("x-delivery", "d1")], body).signed(&source, "d1", "");
+    assert_eq!(signed.event(&source).guards.len(), 1);
+    let mut moved = signed.clone();
+    moved.headers.insert(CONTENT_TYPE, FORM.1.parse().expect("a value"));
+    assert_eq!(moved.unusable(&source).code, "form-field-missing");
 }

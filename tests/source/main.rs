@@ -1,6 +1,7 @@
 //! Sources from outside: signatures of six senders, their payloads, and what strangers send.
 
 mod batches;
+mod campaign;
 mod common;
 mod decoding;
 mod handshakes;

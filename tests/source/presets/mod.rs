@@ -5,7 +5,7 @@ mod captured;
 mod explained;
 mod handshakes;
 mod requests;
-mod vectors;
+pub(crate) mod vectors;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -8,14 +8,14 @@ use super::super::vectors::vector::{self, Vector};
 use super::Wrong;
 
 /// The vectors of these schemes.
-pub(super) fn of_schemes(schemes: &[String]) -> impl Iterator<Item = Vector> {
+pub(crate) fn of_schemes(schemes: &[String]) -> impl Iterator<Item = Vector> {
     // hex in capitals is refused only by a source that states so
     let ours = |vector: &Vector| vector.policy.as_deref() != Some("strict-lower-hex");
     vector::all().into_iter().filter(move |vector| schemes.contains(&vector.scheme) && ours(vector))
 }
 
-/// The preset as the vector's receiver has set it up: secrets, public address, settings and window.
-pub(super) fn source_of(entry: &Entry, vector: &Vector) -> Source {
+/// The preset as the vector's receiver has set it up: public address, settings and window.
+pub(crate) fn settings_of(entry: &Entry, vector: &Vector) -> toml::Table {
     let mut own: toml::Table = entry.own.parse().expect("settings");
     own.insert("preset".to_owned(), entry.name.as_str().into());
     own.insert("allow_weak_secret".to_owned(), true.into());
@@ -34,6 +34,12 @@ pub(super) fn source_of(entry: &Entry, vector: &Vector) -> Source {
     if !verify.is_empty() {
         own.insert("verify".to_owned(), verify.into());
     }
+    own
+}
+
+/// The same with the secrets.
+pub(super) fn source_of(entry: &Entry, vector: &Vector) -> Source {
+    let mut own = settings_of(entry, vector);
     // some handshakes know of no secret, and some bring it
     let own_secret = || vec![if vector.secret.is_empty() { entry.secret() } else { vector.secret.clone() }];
     let texts = vector.secrets.clone().unwrap_or_else(own_secret);

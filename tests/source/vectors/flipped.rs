@@ -1,8 +1,6 @@
-//! One changed byte anywhere in what is signed, in the signature, its time or its id: never taken, never a panic.
+//! One changed byte anywhere in a body that is signed: never taken. What else may be changed is up to the campaign.
 
-use actix_web::http::header::HeaderValue;
 use bytes::Bytes;
-use proptest::prelude::*;
 
 use super::vector::{self, Taken, Vector};
 
@@ -33,34 +31,6 @@ fn good() -> Vec<Vector> {
     good.collect()
 }
 
-/// A request with one byte changed; `None` where the result is no request, or means the same.
-fn flipped(taken: &Taken, place: usize, mask: u8, with_body: bool) -> Option<Taken> {
-    let mut changed = taken.clone();
-    let mut places: Vec<(Option<usize>, usize)> = Vec::new();
-    if with_body {
-        places.extend((0..taken.body.len()).map(|at| (None, at)));
-    }
-    let names: Vec<_> = taken.headers.keys().cloned().collect();
-    for (index, name) in names.iter().enumerate() {
-        let value = taken.headers.get(name)?;
-        places.extend((0..value.len()).map(|at| (Some(index), at)));
-    }
-    let (header, at) = *places.get(place % places.len().max(1))?;
-    match header {
-        None => {
-            let mut body = taken.body.to_vec();
-            body[at] ^= mask;
-            changed.body = Bytes::from(body);
-        }
-        Some(index) => {
-            let mut value = taken.headers.get(&names[index])?.as_bytes().to_vec();
-            value[at] ^= mask;
-            changed.headers.insert(names[index].clone(), HeaderValue::from_bytes(&value).ok()?);
-        }
-    }
-    Some(changed)
-}
-
 #[test]
 fn every_good_vector_is_refused_with_any_byte_of_its_body_changed() {
     for vector in good().iter().filter(|vector| signs_the_body(vector)) {
@@ -89,66 +59,4 @@ fn same_fields(one: &[u8], other: &[u8]) -> bool {
         fields
     };
     fields(one) == fields(other)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_changed_signature_time_or_id_is_refused(which in any::<prop::sample::Index>(), place in any::<usize>(), mask in 1_u8..) {
-        let good = good();
-        let vector = which.get(&good);
-        let (source, taken, key) = (vector.source().expect("a source"), vector.taken(), vector.key());
-        let Some(changed) = flipped(&taken, place, mask, signs_the_body(vector)) else { return Ok(()) };
-        let found = changed.verdict(&source, &key);
-        if found.is_ok() {
-            // what is not part of the signature may change: headers that are not signed, or a spelling that means the same
-            prop_assert!(meant_the_same(&taken, &changed), "{}", vector.id);
-        }
-    }
-}
-
-/// Headers that no scheme signs, for all that their names say.
-const UNSIGNED: [&str; 7] = [
-    "x-authorization-digest",
-    "sentry-hook-timestamp",
-    "linear-timestamp",
-    "x-zendesk-webhook-invocation-id",
-    "x-hubspot-signature-version",
-    "x-twilio-webhooks-signature-settings",
-    "box-signature-algorithm",
-];
-
-/// Parts of the names of headers that hold a signature, or that are signed.
-const SIGNED: [&str; 10] = [
-    "signature",
-    "hmac",
-    "-mac",
-    "timestamp",
-    "transmission",
-    "plaid-verification",
-    "authorization",
-    "-token",
-    "verif-hash",
-    "signed-headers",
-];
-
-/// Ids that are signed.
-const IDS: [&str; 3] = ["webhook-id", "svix-id", "twitch-eventsub-message-id"];
-
-/// Whether only a header changed that the scheme does not sign, the case of hexadecimal digits, or one signature of several.
-fn meant_the_same(before: &Taken, after: &Taken) -> bool {
-    if before.body != after.body {
-        return false;
-    }
-    let changed = before.headers.keys().find(|name| before.headers.get(*name) != after.headers.get(*name));
-    let Some(name) = changed else { return true };
-    let (Some(old), Some(new)) = (before.headers.get(name), after.headers.get(name)) else { return false };
-    let named = SIGNED.iter().any(|part| name.as_str().contains(part)) || IDS.contains(&name.as_str());
-    let is_signed = named && !UNSIGNED.contains(&name.as_str());
-    let text = String::from_utf8_lossy(old.as_bytes());
-    let one_of_several = ["v1,", "v1=", "h1=", ",", "/SHA256/"].iter().any(|part| text.matches(*part).count() > 1)
-        || name.as_str().starts_with("x-docusign-signature")
-        || name.as_str().starts_with("box-signature");
-    !is_signed || one_of_several || old.as_bytes().eq_ignore_ascii_case(new.as_bytes())
 }

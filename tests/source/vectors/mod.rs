@@ -5,7 +5,7 @@ mod flipped;
 mod handshakes;
 mod settings;
 mod signed;
-mod sources;
+pub(crate) mod sources;
 pub(crate) mod vector;
 
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ fn reason_of(word: &str) -> Reason {
 }
 
 /// What the signature alone decides.
-fn wanted(vector: &Vector) -> Option<Result<(), Reason>> {
+pub(crate) fn wanted(vector: &Vector) -> Option<Result<(), Reason>> {
     if UNSIGNED.contains(&vector.id.as_str()) {
         return None;
     }
