@@ -204,7 +204,7 @@ fn a_signed_body_that_is_said_to_be_a_form_and_holds_no_event_is_no_event() {
     let body = r#"{"id":"a"}"#;
     let signed = Sent::new(&[("x-delivery", "d1")], body).signed(&source, "d1", "");
     assert_eq!(signed.event(&source).guards.len(), 1);
-    let mut moved = signed.clone();
+    let mut moved = signed;
     moved.headers.insert(CONTENT_TYPE, FORM.1.parse().expect("a value"));
     assert_eq!(moved.unusable(&source).code, "form-field-missing");
 }

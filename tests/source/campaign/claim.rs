@@ -73,7 +73,8 @@ impl Scheme {
         let config = source.get("config").and_then(Value::as_table).cloned().unwrap_or_default();
         let name = text(&table, "scheme").unwrap_or_default().to_owned();
         let mut or = |key: &str, value: &str| {
-            if !table.contains_key(key) && !(key == "header" && table.contains_key("from")) {
+            let elsewhere = key == "header" && table.contains_key("from");
+            if !table.contains_key(key) && !elsewhere {
                 table.insert(key.to_owned(), value.into());
             }
         };
@@ -136,13 +137,13 @@ impl Scheme {
     /// What a signature covers of the body.
     pub(crate) fn covers(&self) -> Covers {
         let signed = self.table.get("signed").map(ToString::to_string).unwrap_or_default();
-        let has = |piece: &&str| signed.contains(*piece);
+        let has_any = |pieces: &[&str]| pieces.iter().any(|piece| signed.contains(piece));
         match self.name.as_str() {
             "contentful" | "jwt-es256" => Covers::Body,
             "http-signature" if self.table.to_string().contains("content-digest") => Covers::Body,
             "http-signature" | "token" | "basic" => Covers::Part,
-            _ if ["{body}", "{body.sha256hex}", "{body.crc32}"].iter().any(|piece| has(piece)) => Covers::Body,
-            _ if ["{form.sorted}", "{form.php}"].iter().any(|piece| has(piece)) => Covers::Fields,
+            _ if has_any(&["{body}", "{body.sha256hex}", "{body.crc32}"]) => Covers::Body,
+            _ if has_any(&["{form.sorted}", "{form.php}"]) => Covers::Fields,
             _ => Covers::Part,
         }
     }
