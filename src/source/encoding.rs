@@ -97,7 +97,7 @@ fn bound(length: usize, max: usize) -> usize {
     length.saturating_mul(RATIO_MAX).max(FLOOR_BYTES).min(max)
 }
 
-fn unpack(body: &[u8], packing: Packing, max: usize) -> Result<Bytes, UnpackFault> {
+pub(super) fn unpack(body: &[u8], packing: Packing, max: usize) -> Result<Bytes, UnpackFault> {
     let max = bound(body.len(), max);
     match packing {
         Packing::Gzip => {

@@ -15,6 +15,8 @@ mod digest;
 mod encoding;
 pub mod explain;
 mod form;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod handshake;
 mod json;
 mod parts;

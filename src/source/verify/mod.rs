@@ -11,6 +11,8 @@ mod certificate;
 mod compile;
 mod der;
 mod draft;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzed;
 mod header;
 mod jwt;
 mod key;
