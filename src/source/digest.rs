@@ -1,30 +1,28 @@
 //! The digest that tells honest retries from conflicts: over the body without its volatile members.
 
+use smallvec::SmallVec;
 use tidegate_actors::rules::key::BodyDigest;
 
 /// The digest of `text` without the members whose values are `volatile`, each a slice of `text`. A member
 /// goes with its key, its blanks and one comma, so a text that never had it has the same digest.
 pub(super) fn without<'a>(text: &'a str, volatile: impl Iterator<Item = &'a str>) -> BodyDigest {
     let start = text.as_ptr().addr();
-    let mut cuts: Vec<(usize, usize)> = volatile
+    let mut cuts: SmallVec<[(usize, usize); 8]> = volatile
         .filter_map(|value| {
             let from = value.as_ptr().addr().checked_sub(start)?;
             let to = from.checked_add(value.len())?;
             (to <= text.len()).then(|| member(text.as_bytes(), from, to))
         })
         .collect();
-    if cuts.is_empty() {
-        return BodyDigest::of(text.as_bytes());
-    }
     cuts.sort_unstable();
-    let mut kept = Vec::with_capacity(text.len());
+    // the end is a cut as well, so that every piece stands before one
+    cuts.push((text.len(), text.len()));
     let mut at = 0;
-    for (from, to) in cuts {
-        kept.extend_from_slice(text.as_bytes().get(at..from).unwrap_or_default());
+    BodyDigest::of_pieces(cuts.into_iter().map(|(from, to)| {
+        let piece = text.as_bytes().get(at..from).unwrap_or_default();
         at = at.max(to);
-    }
-    kept.extend_from_slice(text.as_bytes().get(at..).unwrap_or_default());
-    BodyDigest::of(&kept)
+        piece
+    }))
 }
 
 /// Widens a value's range to its member: key, colon, blanks, and the comma before it, or else behind it.

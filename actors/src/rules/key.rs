@@ -139,7 +139,13 @@ impl BodyDigest {
     /// The digest of these bytes.
     #[must_use]
     pub fn of(body: &[u8]) -> Self {
-        Self(first_half(Sha256::new().chain_update(body)))
+        Self::of_pieces([body])
+    }
+
+    /// The digest of these pieces, one behind the other.
+    #[must_use]
+    pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self(first_half(pieces.into_iter().fold(Sha256::new(), |hasher, piece| hasher.chain_update(piece))))
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_holds_for_what_once_broke_one() {
+    fn every_property_holds_for_what_fuzzers_begin_with_and_for_what_once_broke_one() {
         for (name, holds) in PROPERTIES {
             for input in inputs(&format!("tests/data/fuzz/{name}")) {
                 holds(&input);
