@@ -137,6 +137,10 @@ pub(crate) fn judge(sender: &Sender, from: usize, wire: &Wire, outcome: &Outcome
     if facts.iter().any(|fact| fact.tenant != good.facts.first().map_or("", |fact| &fact.tenant)) {
         return Err("taken, and for another tenant".to_owned());
     }
+    if good.wire.method != wire.method {
+        // the door takes events by POST alone, whatever their signature
+        return Ok(Right::Refused("method"));
+    }
     if good.wire.body != wire.body {
         return match sender.scheme.covers() {
             Covers::Body => Err("taken with a body that its sender did not sign".to_owned()),
@@ -151,12 +155,11 @@ pub(crate) fn judge(sender: &Sender, from: usize, wire: &Wire, outcome: &Outcome
             || (changed.iter().any(|name| name == "content-encoding") && good.wire.value("content-encoding").is_some())
             || (sender.reads.query_by_rules && good.wire.target != wire.target),
         read: changed.iter().any(|name| name.starts_with("content-")),
-        asked: good.wire.method != wire.method,
     };
     if !otherwise.may_become(&good.facts, facts) {
         return Err(format!("nothing that is read was changed, and {:?} became {facts:?}", good.facts));
     }
-    let as_sent = changed.is_empty() && good.wire.target == wire.target && !otherwise.asked;
+    let as_sent = changed.is_empty() && good.wire.target == wire.target;
     if as_sent { Ok(Right::Untouched) } else { Ok(Right::BesideChanged) }
 }
 
@@ -166,15 +169,13 @@ struct Otherwise {
     by_rules: bool,
     /// What the body is said to be.
     read: bool,
-    /// The method.
-    asked: bool,
 }
 
 impl Otherwise {
     /// Whether the same signed body may say this: it may become unusable, and never another event.
     fn may_become(&self, good: &[Fact], facts: &[Fact]) -> bool {
         let unusable = || facts.iter().all(|fact| fact.key.is_err());
-        self.by_rules || good == facts || ((self.read || self.asked) && unusable())
+        self.by_rules || good == facts || (self.read && unusable())
     }
 }
 

@@ -63,6 +63,14 @@ impl Wire {
         if let [one] = values.as_slice() { Some(one) } else { None }
     }
 
+    /// The same under another content type.
+    pub(crate) fn with_content_type(&self, kind: &str) -> Self {
+        let mut wire = self.clone();
+        wire.headers.retain(|(name, _)| name != "content-type");
+        wire.headers.push(("content-type".to_owned(), kind.into()));
+        wire
+    }
+
     /// As text that can be put into a file, bytes that are no text as `\xNN`.
     pub(crate) fn as_http(&self) -> String {
         let mut text = format!("{} {} HTTP/1.1\n", self.method, self.target.escape_debug());
