@@ -6,6 +6,7 @@
 
 mod claim;
 mod judge;
+mod message;
 mod mutate;
 mod mutate_body;
 mod mutate_header;
