@@ -124,6 +124,10 @@ pub struct SendArgs {
     /// Send the bytes of this file in place of a generated body
     #[arg(long, value_name = "BODY", conflicts_with_all = ["resources", "versions", "duplicate"])]
     pub file: Option<PathBuf>,
+    /// Sign with the private key in this file, as PEM, in place of the settings' secret: for senders whose settings
+    /// hold only a public key
+    #[arg(long, value_name = "FILE")]
+    pub sign_with: Option<PathBuf>,
     /// Send this header too, such as "X-GitHub-Event: ping"; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
@@ -136,6 +140,9 @@ pub struct SendArgs {
     /// Makes the same events again [default: random]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Print the requests as HTTP/1.1, signed now, and send nothing
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -24,3 +24,8 @@ pub(super) fn text(text: Cow<'_, str>, decode: DecodeSpec) -> Result<Cow<'_, str
         },
     }
 }
+
+/// The same for a text that nobody has to answer for; `None` where it is not written so.
+pub(crate) fn json_of(held: &str, decode: DecodeSpec) -> Option<String> {
+    text(Cow::Borrowed(held), decode).ok().map(Cow::into_owned)
+}

@@ -47,8 +47,10 @@ use secrecy::SecretString;
 use tidegate_actors::rules::event::{Event, Unusable};
 
 pub use compile::ResolvedConfig;
+pub(crate) use decode::json_of;
 pub use encoding::UnpackFault;
 pub use handshake::{Confirm, Greeted, Greeting};
+pub(crate) use pattern::Patterns;
 pub use refetch::{Answered, FETCHED, FetchLimits};
 pub use refusal::{Reason, Refusal};
 pub use source::{Signing, Source, Verified};

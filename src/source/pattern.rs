@@ -2,14 +2,14 @@
 
 /// A list of patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Patterns(Vec<String>);
+pub(crate) struct Patterns(Vec<String>);
 
 impl Patterns {
-    pub(super) fn new(patterns: &[String]) -> Self {
+    pub(crate) fn new(patterns: &[String]) -> Self {
         Self(patterns.to_vec())
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, text))
     }
 

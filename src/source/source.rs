@@ -181,7 +181,8 @@ impl Source {
             }
         }
         let full = Request { headers: &headers, ..*request };
-        self.verifier.sign(&full, request.path_tenant, signing.id)
+        let claimed = self.claimed_tenant(&full).ok().flatten();
+        self.verifier.sign(&full, claimed.as_deref().or(request.path_tenant), signing.id)
     }
 }
 

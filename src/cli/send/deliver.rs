@@ -15,7 +15,7 @@ use super::plan::Prepared;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::config::redact::printable;
-use crate::source::{Request, SignError, Signing, Source};
+use crate::source::{Draft, Request, SignError, Signing, Source};
 
 /// How long one attempt may take.
 const ATTEMPT_WITHIN: Duration = Duration::from_secs(30);
@@ -66,8 +66,7 @@ struct Answer {
 /// Delivers to one source of one server.
 pub(super) struct Sender {
     client: reqwest::Client,
-    url: String,
-    target: String,
+    url: reqwest::Url,
     tenant: Option<String>,
     source: Source,
     clock: SystemClock,
@@ -76,10 +75,11 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(args: &SendArgs, config: &Config, source: Source) -> Result<Self, Failure> {
+    /// `tenant` is the one that stands in the path.
+    pub(super) fn new(args: &SendArgs, config: &Config, source: Source, tenant: Option<&str>) -> Result<Self, Failure> {
         let base = args.url.clone().unwrap_or_else(|| format!("http://{}", reachable(config.server.listen)));
-        let tenant = args.tenant.as_ref().map_or_else(String::new, |tenant| format!("/{tenant}"));
-        let text = format!("{}/in/{}{tenant}", base.trim_end_matches('/'), args.source);
+        let path = tenant.map_or_else(String::new, |tenant| format!("/{tenant}"));
+        let text = format!("{}/in/{}{path}", base.trim_end_matches('/'), args.source);
         let url = reqwest::Url::parse(&text).ok().filter(reqwest::Url::has_host);
         let url = url.ok_or_else(|| Failure::Usage("--url must be such as http://127.0.0.1:8080".to_owned()))?;
         let mut client = reqwest::Client::builder()
@@ -93,10 +93,8 @@ impl Sender {
         let client = client.build().map_err(|error| Failure::Usage(format!("no HTTP client: {error}")))?;
         Ok(Self {
             client,
-            // what the server sees as the request's target is what is signed
-            target: url.path().to_owned(),
-            url: url.into(),
-            tenant: args.tenant.clone(),
+            url,
+            tenant: tenant.map(str::to_owned),
             source,
             clock: SystemClock::new(),
             retries: args.retries.into(),
@@ -105,7 +103,7 @@ impl Sender {
     }
 
     pub(super) fn url(&self) -> &str {
-        &self.url
+        self.url.as_str()
     }
 
     /// Delivers one event. An error means it cannot be signed at all.
@@ -135,21 +133,49 @@ impl Sender {
         }
     }
 
-    fn signed(&self, event: &Prepared) -> Result<reqwest::RequestBuilder, SignError> {
+    fn draft(&self, event: &Prepared) -> Result<(reqwest::Url, Draft), SignError> {
+        // what the server sees as the request's target is what is signed
+        let mut url = self.url.clone();
+        url.set_query(Some(event.query.as_str()).filter(|query| !query.is_empty()));
+        let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
         let request = Request {
             method: &Method::POST,
-            target: &self.target,
+            target: &target,
             path_tenant: self.tenant.as_deref(),
             headers: &event.headers,
             body: &event.body,
             now_ms: self.clock.now_ms(),
         };
-        let headers = self.source.sign(&Signing { request, id: &event.id, kind: &event.kind })?;
-        let mut builder = self.client.post(&self.url).body(event.body.clone());
-        for (name, value) in &headers {
+        let draft = self.source.signed(&Signing { request, id: &event.id, kind: "" })?;
+        url.set_query(draft.target.split_once('?').map(|(_, query)| query));
+        Ok((url, draft))
+    }
+
+    fn signed(&self, event: &Prepared) -> Result<reqwest::RequestBuilder, SignError> {
+        let (url, draft) = self.draft(event)?;
+        let mut builder = self.client.post(url).body(draft.body);
+        for (name, value) in &draft.headers {
             builder = builder.header(name.as_str(), value.as_bytes());
         }
         Ok(builder)
+    }
+
+    /// The request as HTTP/1.1 has it, signed now.
+    pub(super) fn text(&self, event: &Prepared) -> Result<Vec<u8>, SignError> {
+        let (url, draft) = self.draft(event)?;
+        let mut headers: Vec<(&str, &[u8])> =
+            draft.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        headers.sort_unstable();
+        let length = draft.body.len().to_string();
+        let host = url.authority();
+        headers.splice(0..0, [("host", host.as_bytes()), ("content-length", length.as_bytes())]);
+        let mut text = format!("POST {} HTTP/1.1\r\n", draft.target).into_bytes();
+        for (name, value) in headers {
+            text.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        text.extend_from_slice(b"\r\n");
+        text.extend_from_slice(&draft.body);
+        Ok(text)
     }
 
     /// One attempt: how it ended, and how long to wait when it is to be tried again.

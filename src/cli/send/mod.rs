@@ -1,20 +1,26 @@
 //! `send SOURCE`: plays the source's sender.
 //!
 //! Owns the run: what to send, in which order, how fast, and the count of answers. Promises that a seed
-//! makes the same events again. Signs through the source's own rules, so it needs the source's secret.
+//! makes the same events again. Signs through the source's own rules, so it needs the source's secret, or the
+//! private partner of its public key.
 //! A server that cannot be reached ends the run; a refusal is counted and the run goes on.
 
 mod deliver;
-mod generic;
+mod event;
+mod like;
+mod made;
+mod nested;
+mod place;
 mod plan;
 mod report;
-mod templates;
+mod steps;
+mod times;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,7 +30,8 @@ use super::args::SendArgs;
 use super::{Exit, Failure};
 use crate::config::suggest::closest;
 use crate::config::{Config, SourceEntry};
-use crate::source::Source;
+use crate::source::spec::{Scheme, SecretForm};
+use crate::source::{ResolvedSecret, SignError, Source, SourceSpec};
 use deliver::Sender;
 use plan::{Plan, Prepared, Shape};
 use report::{Report, Run};
@@ -37,15 +44,66 @@ const SAY_EVERY: Duration = Duration::from_secs(2);
 /// Sends events and counts the answers.
 pub(super) async fn run(args: &SendArgs, config: &Config) -> Result<Exit, Failure> {
     let entry = entry(&args.source, config)?;
-    let source = Source::compile(&entry.spec, &entry.secrets)
-        .map_err(|problems| Failure::Usage(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let spec = entry.spec.with_preset().map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let source = source(args, entry, &spec)?;
+    let in_path = args.tenant.as_deref().filter(|_| spec.tenant.as_deref().is_none_or(|place| place == "path"));
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    let plan = plan(args, entry, seed)?;
-    let sender = Sender::new(args, config, source)?;
+    let plan = plan(args, entry, in_path, seed)?;
+    let sender = Sender::new(args, config, source, in_path)?;
+    if args.dry_run {
+        return show(args, &plan, &sender);
+    }
     let report = deliver_all(args, &plan, &sender).await?;
     let run = Run { source: &args.source, url: sender.url(), seed: args.file.is_none().then_some(seed) };
     report.print(&mut io::stdout().lock(), args.json, &run)?;
     Ok(report.exit())
+}
+
+/// The source as its sender knows it.
+fn source(args: &SendArgs, entry: &SourceEntry, spec: &SourceSpec) -> Result<Source, Failure> {
+    let compiled = match &args.sign_with {
+        None => Source::compile_with(spec, &entry.secrets, &entry.config),
+        Some(path) => {
+            let unreadable =
+                |error| Failure::Usage(format!("--sign-with {}: it cannot be read: {error}", path.display()));
+            let text = read_file(path).map_err(unreadable)?;
+            let text = String::from_utf8_lossy(&text).trim().to_owned();
+            let secret =
+                ResolvedSecret { key: "--sign-with".to_owned(), tenant: None, value: text.into(), until_ms: None };
+            Source::compile_with(&signing(spec), &[secret], &entry.config)
+        }
+    };
+    compiled.map_err(|problems| Failure::Usage(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+}
+
+/// The rules under which a private key signs what they check.
+fn signing(spec: &SourceSpec) -> SourceSpec {
+    let mut spec = SourceSpec { preset: None, secrets_file: None, ..spec.clone() };
+    if let Some(verify) = &mut spec.verify {
+        let scheme = verify.algorithm.or(verify.scheme);
+        // a key of the Standard Webhooks is no PEM
+        if scheme.is_some_and(Scheme::has_public_keys) {
+            verify.secret = Some(SecretForm::Pem);
+            (verify.secret_prefix, verify.key_prefix) = (None, None);
+        }
+        (verify.keys, verify.certificate) = (None, None);
+    }
+    spec
+}
+
+/// Prints the requests in place of sending them.
+fn show(args: &SendArgs, plan: &Plan, sender: &Sender) -> Result<Exit, Failure> {
+    let mut out = io::stdout().lock();
+    for &event in &plan.order {
+        let text = sender.text(&plan.events[event]).map_err(|error| unsigned(args, &error))?;
+        out.write_all(&text)?;
+    }
+    out.flush()?;
+    Ok(Exit::Good)
+}
+
+fn unsigned(args: &SendArgs, error: &SignError) -> Failure {
+    Failure::Usage(format!("{} cannot be signed for: {error}", args.source))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run without --seed is meant to differ; the seed is printed")]
@@ -75,7 +133,7 @@ fn entry<'a>(name: &str, config: &'a Config) -> Result<&'a SourceEntry, Failure>
     }
 }
 
-fn plan(args: &SendArgs, entry: &SourceEntry, seed: u64) -> Result<Plan, Failure> {
+fn plan(args: &SendArgs, entry: &SourceEntry, in_path: Option<&str>, seed: u64) -> Result<Plan, Failure> {
     let extra = args.headers.iter().map(|line| header(line)).collect::<Result<Vec<_>, _>>()?;
     let mut plan = match &args.file {
         Some(path) => {
@@ -88,9 +146,10 @@ fn plan(args: &SendArgs, entry: &SourceEntry, seed: u64) -> Result<Plan, Failure
                 (None, Some(versions)) => args.count.div_ceil(versions),
                 (None, None) => args.count.div_ceil(10),
             };
-            let shape = Shape { count: args.count, resources, shuffle: args.shuffle, duplicate: args.duplicate };
-            let spec = entry.spec.with_preset().map_err(|problem| Failure::Usage(problem.to_string()))?;
-            Plan::generate(&spec, &shape, seed).map_err(Failure::Usage)?
+            let tenant = args.tenant.as_deref().filter(|_| in_path.is_none());
+            let (shuffle, duplicate) = (args.shuffle, args.duplicate);
+            let shape = Shape { count: args.count, resources, shuffle, duplicate, tenant };
+            Plan::generate(&entry.spec, &shape, seed).map_err(Failure::Usage)?
         }
     };
     for event in &mut plan.events {
@@ -119,13 +178,6 @@ fn header(line: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     parsed.ok_or_else(|| Failure::Usage("--header must be \"NAME: VALUE\" in plain characters".to_owned()))
 }
 
-/// The headers of a JSON body.
-fn json_headers() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers
-}
-
 async fn deliver_all(args: &SendArgs, plan: &Plan, sender: &Sender) -> Result<Report, Failure> {
     let total = plan.order.len() as u64;
     let bar = bar(total, args.json);
@@ -150,7 +202,7 @@ async fn deliver_all(args: &SendArgs, plan: &Plan, sender: &Sender) -> Result<Re
             _ = tokio::signal::ctrl_c() => break,
         };
         let Some(outcome) = outcome else { break };
-        report.count(outcome.map_err(|error| Failure::Usage(error.to_string()))?);
+        report.count(outcome.map_err(|error| unsigned(args, &error))?);
         bar.inc(1);
         if bar.is_hidden() && said.elapsed() >= SAY_EVERY {
             said = Instant::now();

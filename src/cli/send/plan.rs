@@ -1,15 +1,14 @@
 //! What to send and in which order: pure, and the same for the same seed.
 
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use bytes::Bytes;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use uuid::Uuid;
 
-use super::{generic, json_headers, templates};
-use crate::source::SourceSpec;
-use crate::source::spec::PolicySpec::Transition;
+use super::event::event;
+use crate::source::{SourceSpec, presets};
 
 /// 2026-01-01: when the generated histories begin. Fixed, so that a seed makes the same bytes again.
 const EPOCH_S: i64 = 1_767_225_600;
@@ -17,19 +16,22 @@ const EPOCH_S: i64 = 1_767_225_600;
 const DUPLICATE_LATER_MAX: usize = 50;
 
 /// How much of what.
-pub(super) struct Shape {
+pub(super) struct Shape<'s> {
     pub(super) count: u32,
     pub(super) resources: u32,
     pub(super) shuffle: bool,
     pub(super) duplicate: f64,
+    /// The tenant, where it stands in the request and not in its path.
+    pub(super) tenant: Option<&'s str>,
 }
 
 /// One event, ready to be signed.
 #[derive(Debug)]
 pub(super) struct Prepared {
+    /// Its id, for schemes that sign one.
     pub(super) id: String,
-    pub(super) kind: String,
     pub(super) headers: HeaderMap,
+    pub(super) query: String,
     pub(super) body: Bytes,
 }
 
@@ -37,10 +39,13 @@ pub(super) struct Prepared {
 pub(super) struct Item {
     /// Random, the same for the same seed and place.
     pub(super) id: Uuid,
+    /// Which of the run's events, from 0.
+    pub(super) number: u32,
     /// Names the run, so that runs do not meet each other's resources.
     pub(super) run: u32,
-    /// Which resource, from 0.
+    /// Which resource, from 0, and what its id is made from.
     pub(super) resource: u32,
+    pub(super) resource_id: u128,
     /// Which of its versions, from 1.
     pub(super) version: u32,
     /// When it happened, seconds since 1970; later for later versions.
@@ -51,6 +56,21 @@ impl Item {
     /// The time as RFC 3339.
     pub(super) fn at(&self) -> String {
         jiff::Timestamp::from_second(self.at_s).map_or_else(|_| String::new(), |time| time.to_string())
+    }
+
+    /// A version of one resource.
+    #[cfg(test)]
+    pub(super) fn plain(version: u32) -> Self {
+        let at_s = EPOCH_S + i64::from(version);
+        Self {
+            id: Uuid::from_u128(version.into()),
+            number: version,
+            run: 7,
+            resource: 0,
+            resource_id: 1,
+            version,
+            at_s,
+        }
     }
 }
 
@@ -63,26 +83,27 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Histories of several resources, each in the shape of the source's sender.
-    pub(super) fn generate(spec: &SourceSpec, shape: &Shape, seed: u64) -> Result<Self, String> {
+    pub(super) fn generate(spec: &SourceSpec, shape: &Shape<'_>, seed: u64) -> Result<Self, String> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let run = random.random();
+        let run: u32 = random.random();
         let resources = shape.resources.clamp(1, shape.count);
         let whole = spec.with_preset().map_err(|problem| problem.to_string())?;
-        // what a source reads in places of its own is not in its preset's shape
-        let own = spec.batch.is_some() || spec.order.as_ref().is_some_and(|order| order.policy == Some(Transition));
-        let preset = spec.preset.as_deref().filter(|_| !own);
+        let sample = spec.preset.as_deref().and_then(presets::about).and_then(|about| about.sample.as_ref());
         let mut events = Vec::with_capacity(shape.count as usize);
         for number in 0..shape.count {
             let version = number / resources + 1;
+            let resource = number % resources;
+            let of_resource = u64::from(run) << 32 | u64::from(resource);
             let item = Item {
                 id: Uuid::from_u128(random.random()),
+                number,
                 run,
-                resource: number % resources,
+                resource,
+                resource_id: Xoshiro256PlusPlus::seed_from_u64(of_resource).random(),
                 version,
                 at_s: EPOCH_S + i64::from(version),
             };
-            let known = preset.and_then(|preset| templates::event(preset, &item));
-            events.push(known.map_or_else(|| generic::event(&whole, &item), Ok)?);
+            events.push(event(&whole, sample, shape.tenant, &item)?);
         }
         let order = order(shape, &mut random);
         Ok(Self { events, order })
@@ -91,17 +112,18 @@ impl Plan {
     /// The same bytes under fresh ids.
     pub(super) fn of_file(body: &Bytes, count: u32, seed: u64) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let event = |_| Prepared {
             id: Uuid::from_u128(random.random()).to_string(),
-            kind: String::new(),
-            headers: json_headers(),
+            headers: HeaderMap::from_iter([json.clone()]),
+            query: String::new(),
             body: body.clone(),
         };
         Self { events: (0..count).map(event).collect(), order: (0..count as usize).collect() }
     }
 }
 
-fn order(shape: &Shape, random: &mut Xoshiro256PlusPlus) -> Vec<usize> {
+fn order(shape: &Shape<'_>, random: &mut Xoshiro256PlusPlus) -> Vec<usize> {
     let count = shape.count as usize;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a u32, not negative")]
     let repeats = (f64::from(shape.count) * shape.duplicate).round() as usize;
@@ -125,7 +147,8 @@ mod tests {
 
     fn plan(shuffle: bool, duplicate: f64, seed: u64) -> Plan {
         let spec = SourceSpec { preset: Some("stripe".to_owned()), ..SourceSpec::default() };
-        Plan::generate(&spec, &Shape { count: 100, resources: 10, shuffle, duplicate }, seed).expect("a plan")
+        Plan::generate(&spec, &Shape { count: 100, resources: 10, shuffle, duplicate, tenant: None }, seed)
+            .expect("a plan")
     }
 
     #[test]

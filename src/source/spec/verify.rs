@@ -134,6 +134,23 @@ pub enum Scheme {
     Contentful,
 }
 
+impl Scheme {
+    /// Whether what checks is the public partner of what signs.
+    #[must_use]
+    pub const fn has_public_keys(self) -> bool {
+        matches!(
+            self,
+            Self::Ed25519
+                | Self::EcdsaP256Sha256
+                | Self::EcdsaP256Sha256Raw
+                | Self::RsaPkcs1Sha1
+                | Self::RsaPkcs1Sha256
+                | Self::RsaPssSha512
+                | Self::JwtEs256
+        )
+    }
+}
+
 /// What is signed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]

@@ -1,16 +1,19 @@
 //! JWTs beside a body: one algorithm, a key by its id, and the body's hash among the claims.
 
-use actix_web::http::header::HeaderName;
+use actix_web::http::header::{HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
 
 use super::super::json::{Wanted as Pointers, scalar};
 use super::super::{Reason, Request};
 use super::Keys;
+use super::draft::Draft;
 use super::key::Made;
 use super::keys::Wanted;
 use super::place::{one, trimmed};
 use super::public::PublicKey;
+use super::sign::{SignError, signature};
 use super::signature::same_hash;
 use super::time::Window;
 
@@ -46,6 +49,21 @@ impl Jwt {
         same_hash(hash.ok_or(Reason::BodyHashMismatch)?.as_bytes(), request.body)?;
         self.window.check(time_ms, request.now_ms)?;
         Ok(signer)
+    }
+
+    /// The request with a JWT over its body, made now.
+    pub(super) fn sign(&self, request: &Request<'_>, made: &Made) -> Result<Draft, SignError> {
+        let hash = hex::encode(Sha256::digest(request.body));
+        let time = request.now_ms.div_euclid(1000);
+        let name = |pointer: &str| pointer.trim_start_matches('/').to_owned();
+        let claims = serde_json::json!({ name(&self.time): time, name(&self.hash): hash });
+        let coded = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let signed = format!("{}.{}", coded(r#"{"alg":"ES256","typ":"JWT"}"#), coded(&claims.to_string()));
+        let text = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature(made, signed.as_bytes())?));
+        let mut draft = Draft::of(request);
+        let value = HeaderValue::from_str(&text).map_err(|_| SignError::NotAHeader(text))?;
+        draft.headers.insert(self.header.clone(), value);
+        Ok(draft)
     }
 
     pub(super) fn wanted_key(&self, request: &Request<'_>) -> Option<Wanted> {

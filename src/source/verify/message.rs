@@ -3,7 +3,7 @@
 //! The algorithm and the components that must be covered are the source's; what the message says of itself only
 //! narrows them. Host and scheme come from the settings.
 
-use actix_web::http::header::{HeaderMap, HeaderName};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256, Sha512};
@@ -13,9 +13,11 @@ use super::super::form;
 use super::super::spec::Scheme;
 use super::super::{Reason, Request};
 use super::Keys;
+use super::draft::Draft;
 use super::header::HEADER_BYTES_MAX;
 use super::key::Made;
 use super::place::{one, query_of, trimmed};
+use super::sign::{SignError, signature};
 use super::time::Window;
 
 pub(super) static HEADERS: [HeaderName; 2] =
@@ -89,6 +91,32 @@ impl Message {
     /// Whether a signature that lacks this header is refused.
     pub(super) fn needs_header(&self, name: &HeaderName) -> bool {
         self.components.iter().any(|component| component == name.as_str())
+    }
+
+    /// The request with one signature over what must be covered, made now.
+    pub(super) fn sign(&self, request: &Request<'_>, made: &Made) -> Result<Draft, SignError> {
+        let mut draft = Draft::of(request);
+        let mut set = |name: HeaderName, text: &str| {
+            let value = HeaderValue::from_str(text).map_err(|_| SignError::NotAHeader(text.to_owned()))?;
+            draft.headers.insert(name, value);
+            Ok(())
+        };
+        let digest = HeaderName::from_static("content-digest");
+        if self.needs_header(&digest) {
+            set(digest, &format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(request.body))))?;
+        }
+        let components: Vec<String> = self.components.iter().map(|name| format!("\"{name}\"")).collect();
+        let algorithm = name_of(self.algorithm).map_or_else(String::new, |name| format!(";alg=\"{name}\""));
+        let created = request.now_ms.div_euclid(1000);
+        let member = format!("sig1=({});created={created}{algorithm}", components.join(" "));
+        set(HEADERS[1].clone(), &member)?;
+        let full = Request { headers: &draft.headers, ..*request };
+        let input = Input::read(&member).ok_or(SignError::MissingHeader)?;
+        let base = self.base(&full, &input).map_err(|_| SignError::MissingHeader)?;
+        let text = format!("sig1=:{}:", STANDARD.encode(signature(made, &base)?));
+        let value = HeaderValue::from_str(&text).map_err(|_| SignError::NotAHeader(text))?;
+        draft.headers.insert(HEADERS[0].clone(), value);
+        Ok(draft)
     }
 
     fn check(

@@ -17,8 +17,17 @@ use super::{Plan, Verifier};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
     /// Every secret of this tenant has ended, or only a public key is known.
-    #[error("no live secret that can sign: a public key only checks, its private partner signs")]
+    #[error(
+        "no live secret that can sign: a public key only checks, its private partner signs \
+         (`send --sign-with FILE` takes it as PEM)"
+    )]
     NoSecret,
+    /// The key is asked of the sender, which keeps the private one.
+    #[error(
+        "the server asks the sender for the key that checks, and only the sender has the one that signs: \
+         let the sender send a test event, or send a recorded request"
+    )]
+    SendersKey,
     /// A header that is signed is not among those given.
     #[error("the scheme signs a header that was not given")]
     MissingHeader,
@@ -44,11 +53,35 @@ impl Verifier {
         tenant: Option<&str>,
         id: &str,
     ) -> Result<Draft, SignError> {
-        let Plan::Signature(plan) = &self.plan else { return Err(SignError::NotMade) };
-        let method = plan.first_method();
+        let method = match &self.plan {
+            Plan::Signature(plan) => plan.first_method(),
+            Plan::Jwt(_) | Plan::Message(_) => 0,
+        };
         let mut live = self.keys.live(tenant, request.now_ms).filter_map(|(_, key)| key.made.get(method));
-        let made = live.find(|made| made.public().is_none_or(super::public::PublicKey::can_sign));
-        plan.sign(request, made.ok_or(SignError::NoSecret)?, id)
+        let can_sign = |made: &&Made| match made {
+            Made::Public(key) => key.can_sign(),
+            Made::Jwks(_) => false,
+            _ => true,
+        };
+        let none = if self.keys.fetched.is_some() { SignError::SendersKey } else { SignError::NoSecret };
+        let made = live.find(can_sign).ok_or(none)?;
+        match &self.plan {
+            Plan::Signature(plan) => plan.sign(request, made, id),
+            Plan::Jwt(plan) => plan.sign(request, made),
+            Plan::Message(plan) => plan.sign(request, made),
+        }
+    }
+}
+
+/// The signature over a whole message.
+pub(super) fn signature(made: &Made, message: &[u8]) -> Result<Vec<u8>, SignError> {
+    let tag = made.tag(|sink| {
+        sink(message);
+        Ok::<_, SignError>(())
+    })?;
+    match tag {
+        Some(tag) => Ok(tag.to_vec()),
+        None => made.public().and_then(|key| key.sign(message)).ok_or(SignError::NoSecret),
     }
 }
 
