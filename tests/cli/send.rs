@@ -92,3 +92,48 @@ fn a_source_that_is_unknown_or_off_ends_with_2() {
     let expected = "error: the source stripe is off, so its secret was not read: set enabled = true in a settings file (on: demo)\n";
     assert_eq!(ended(&off), (Some(2), expected.to_owned()));
 }
+
+#[test]
+fn a_dry_run_prints_the_requests_signed_and_sends_nothing() {
+    let output = tidegate(folder().path(), &["send", "demo", "--seed", "7", "--dry-run"], &[]);
+    assert_eq!(ended(&output), (Some(0), String::new()));
+    let text = stdout(&output);
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    let mut lines = head.split("\r\n");
+    assert_eq!(lines.next(), Some("POST /in/demo HTTP/1.1"));
+    let lines: Vec<&str> = lines.collect();
+    assert!(lines.contains(&format!("content-length: {}", body.len()).as_str()), "{head}");
+    assert!(lines.iter().any(|line| line.starts_with("webhook-signature: v1,")), "{head}");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body["type"], "contact.created");
+}
+
+/// A key pair for tests alone.
+const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRHeoUDHGDAiH5pQb
+9H2AtZ9iflkGgDHHpnv9isBl7yGhRANCAARvk9VxepiiP9i2C7xQbTdLemj/Bn9N
+Lt17XfEluzsuqNvmg0DSu7X9DEegef5wXnMEbySsuZnJ3TtXPQPocCi8
+-----END PRIVATE KEY-----\n";
+const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEb5PVcXqYoj/Ytgu8UG03S3po/wZ/
+TS7de13xJbs7Lqjb5oNA0ru1/QxHoHn+cF5zBG8krLmZyd07Vz0D6HAovA==
+-----END PUBLIC KEY-----";
+
+#[test]
+fn a_source_that_knows_a_public_key_is_signed_for_with_its_private_partner() {
+    let folder = folder();
+    let source = "[[source]]\nname = 'mail'\nsecrets = ['env:PUBLIC']\nkey = 'body:/id'\ntype = 'body:/type'\n\
+                  verify = { scheme = 'ecdsa-p256-sha256', header = 'x-signature', encoding = 'base64', secret = 'pem' }\n";
+    std::fs::write(folder.path().join("my.toml"), source).expect("written");
+    std::fs::write(folder.path().join("key.pem"), PRIVATE).expect("written");
+    let send = |more: &[&str]| {
+        let arguments = [&["send", "mail", "--config", "my.toml", "--dry-run"], more].concat();
+        tidegate(folder.path(), &arguments, &[("PUBLIC", PUBLIC)])
+    };
+    let told = "error: mail cannot be signed for: no live secret that can sign: a public key only checks, its private \
+                partner signs (`send --sign-with FILE` takes it as PEM)\n";
+    assert_eq!(ended(&send(&[])), (Some(2), told.to_owned()));
+    let signed = send(&["--sign-with", "key.pem"]);
+    assert_eq!(ended(&signed), (Some(0), String::new()));
+    assert!(stdout(&signed).contains("x-signature: "), "{}", stdout(&signed));
+}

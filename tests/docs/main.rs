@@ -18,6 +18,7 @@ mod blocks;
 mod containers;
 mod links;
 mod shell;
+mod sources;
 
 use std::fs;
 use std::path::PathBuf;
