@@ -4,7 +4,7 @@
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use tidegate::source::{SignError, Signing, SourceSpec};
+use tidegate::source::{SignError, Signing, SourceSpec, presets};
 
 use crate::support::fault::Outsider;
 use crate::support::place::Place;
@@ -43,6 +43,20 @@ fn send(entry: &Entry, folder: &std::path::Path, url: &str) -> Output {
     command.stdin(Stdio::null()).output().expect("the program starts")
 }
 
+/// How many resources events of the preset's sample are about.
+fn resources(entry: &Entry, spec: &SourceSpec) -> i64 {
+    let own = presets::about(&entry.name).and_then(|about| about.sample.as_ref()).expect("a sample");
+    let sample = entry.samples.iter().find(|sample| sample.file == own.file);
+    let about_one = sample.is_some_and(|sample| sample.events[0].resource.is_some());
+    let is_fixed = |part: &String| part.starts_with("config:") || part.starts_with("literal:");
+    let fixed = spec.resource.as_ref().is_some_and(|resource| resource.id.all().iter().all(is_fixed));
+    match (about_one, fixed) {
+        (false, _) => 0,
+        (true, true) => 1,
+        (true, false) => RESOURCES,
+    }
+}
+
 /// What is wrong with the rows and the answers of one sender.
 fn wrong(entry: &Entry, told: &Value, rows: &mut Outsider) -> Vec<String> {
     let spec = spec(entry);
@@ -55,12 +69,19 @@ fn wrong(entry: &Entry, told: &Value, rows: &mut Outsider) -> Vec<String> {
     };
     same("sent", told["sent"].as_i64().unwrap_or(0), COUNT + REPEATS);
     same("refused", told["refused"].as_i64().unwrap_or(-1), 0);
-    same("events", rows.number(&format!("SELECT count(*) FROM events WHERE {of}")), COUNT);
-    same("keys", rows.number(&format!("SELECT count(DISTINCT key) FROM events WHERE {of}")), COUNT);
-    same("resources", rows.number(&format!("SELECT count(DISTINCT resource_hash) FROM events WHERE {of}")), RESOURCES);
+    // without an id of its own, every delivery is an event
+    let unique = spec.key.as_ref().is_some_and(|key| key.all().iter().any(|part| part == "unique"));
+    let events = if unique { COUNT + REPEATS } else { COUNT };
+    same("events", rows.number(&format!("SELECT count(*) FROM events WHERE {of}")), events);
+    same("keys", rows.number(&format!("SELECT count(DISTINCT key) FROM events WHERE {of}")), events);
+    same(
+        "resources",
+        rows.number(&format!("SELECT count(DISTINCT resource_hash) FROM events WHERE {of}")),
+        resources(entry, &spec),
+    );
     same("conflicts", told["conflicts"].as_i64().unwrap_or(-1), 0);
     // a receipt says what became of the event; a batch and a fixed answer do not
-    if spec.answer.is_none() && spec.batch.is_none() {
+    if spec.answer.is_none() && spec.batch.is_none() && !unique {
         let repeats = told["answers"]["duplicate"].as_i64().unwrap_or(0);
         // what was asked to come again is one more
         same("repeats that were not known", (REPEATS - repeats).max(0), 0);

@@ -26,6 +26,8 @@ pub(super) struct Made<'s> {
     /// Of a source with batches: the one item, and the outer item around it.
     item: Option<Value>,
     outer: Option<Value>,
+    /// Where the array of the batch stands, and the array in each of its items.
+    array: Option<(&'s str, Option<&'s str>)>,
     spec: &'s SourceSpec,
 }
 
@@ -41,6 +43,7 @@ impl<'s> Made<'s> {
             json: None,
             item: None,
             outer: None,
+            array: None,
             spec,
         };
         made.header(CONTENT_TYPE.as_str(), &content_type)?;
@@ -73,21 +76,24 @@ impl<'s> Made<'s> {
         serde_json::from_str(&json_of(line, self.spec.decode.unwrap_or_default())?).ok()
     }
 
-    /// Where the array of a batch stands, and the array in each of its items.
-    fn arrays(&self) -> Option<(&'s str, Option<&'s str>)> {
-        let pointer = self.spec.batch.as_deref()?.strip_prefix("body:")?;
-        Some(match pointer.split_once("/*") {
-            Some((outer, inner)) => (outer, Some(inner)),
-            None => (pointer, None),
-        })
-    }
-
+    /// Takes the one item out of the first array that is there, or out of none.
     fn take_item(&mut self) {
-        if self.spec.batch.as_deref() == Some("lines") {
+        let Some(batch) = self.spec.batch.as_deref() else { return };
+        if batch == "lines" {
             self.item = self.json.take().or_else(|| Some(said()));
+            return;
         }
-        let (Some((at, inner)), Some(json)) = (self.arrays(), &self.json) else { return };
+        let Some(json) = &self.json else { return };
         let first = |value: &Value, pointer: &str| nested::get(value, pointer)?.as_array()?.first().cloned();
+        let split = |choice: &'s str| {
+            let pointer = choice.trim().strip_prefix("body:")?;
+            Some(pointer.split_once("/*").map_or((pointer, None), |(outer, inner)| (outer, Some(inner))))
+        };
+        let arrays: Vec<(&str, Option<&str>)> = batch.split(" | ").filter_map(split).collect();
+        let there = arrays.iter().find(|(at, inner)| {
+            first(json, at).is_some_and(|one| inner.is_none_or(|inner| first(&one, inner).is_some()))
+        });
+        let Some(&(at, inner)) = there.or(arrays.first()) else { return };
         let one = first(json, at).unwrap_or_else(said);
         match inner {
             None => self.item = Some(one),
@@ -96,6 +102,7 @@ impl<'s> Made<'s> {
                 self.outer = Some(one);
             }
         }
+        self.array = Some((at, inner));
     }
 
     fn header(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -164,7 +171,7 @@ impl<'s> Made<'s> {
     /// The query and the body.
     pub(super) fn finish(mut self) -> (HeaderMap, String, Bytes) {
         if let Some(item) = self.item.take() {
-            match self.arrays() {
+            match self.array {
                 None => self.json = Some(item),
                 Some((at, inner)) => {
                     let mut one = item;

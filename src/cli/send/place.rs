@@ -42,7 +42,8 @@ fn read(choice: &str) -> Option<Choice> {
     let Some((of, rest)) = choice.split_once(':') else {
         return match choice {
             "type" => Some(Choice::Kind),
-            "digest" => Some(Choice::Digest),
+            // of itself no two deliveries have the same
+            "digest" | "unique" => Some(Choice::Digest),
             "index" => Some(Choice::Own),
             _ => None,
         };
