@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tidegate::config::{Config, Environment};
 
 use super::blocks::blocks;
@@ -15,11 +17,11 @@ fn environment(text: &str) -> Environment {
     });
     let value = |name: &str| match name.rsplit('_').next() {
         // the public key of the first example of RFC 8032
-        Some("HEX") => "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
-        Some("WHSEC") => "whsec_c2l4dGVlbi1ieXRlLWtleQ==",
-        _ => "a-secret-of-more-than-16-bytes",
+        Some("HEX") => "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a".to_owned(),
+        Some("WHSEC") => format!("whsec_{}", STANDARD.encode(format!("a-secret-of-its-own-{name}"))),
+        _ => format!("a-secret-of-its-own-{name}"),
     };
-    names.map(|name| (name.clone(), value(&name).to_owned())).collect()
+    names.map(|name| (name.clone(), value(&name))).collect()
 }
 
 #[test]

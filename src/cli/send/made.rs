@@ -21,6 +21,8 @@ pub(super) struct Made<'s> {
     pub(super) headers: HeaderMap,
     query: Fields,
     form: Option<Fields>,
+    /// The body, where it is of no kind that is read.
+    raw: Option<String>,
     /// What `body:` reads, if anything.
     json: Option<Value>,
     /// Of a source with batches: the one item, and the outer item around it.
@@ -40,6 +42,7 @@ impl<'s> Made<'s> {
             headers: HeaderMap::new(),
             query: sample.map_or_else(Vec::new, |sample| fields(&sample.query)),
             form: None,
+            raw: None,
             json: None,
             item: None,
             outer: None,
@@ -66,6 +69,7 @@ impl<'s> Made<'s> {
         }
         if let Some(held) = held {
             made.json = made.read(&held);
+            made.raw = Some(held).filter(|_| made.json.is_none() && !is_form);
         }
         made.take_item();
         Ok(made)
@@ -168,7 +172,25 @@ impl<'s> Made<'s> {
         Ok(())
     }
 
-    /// The query and the body.
+    /// Makes the body another one, in a place that nobody reads.
+    pub(super) fn stamp(&mut self, text: &str) {
+        let place = if self.item.is_some() { Place::Item } else { Place::Body };
+        if let Some(raw) = &mut self.raw {
+            let is_xml = raw.trim_start().starts_with('<');
+            raw.push_str(&if is_xml { format!("<!-- {text} -->\n") } else { format!("{text}\n") });
+        } else if self.json.is_some() || self.item.is_some() {
+            let place = place("/sent".to_owned());
+            // what has no members has nothing beside what is read
+            if self.item.as_ref().is_none_or(Value::is_object) {
+                // only a header's text can be refused
+                let _ = self.put(&place, &json!(text));
+            }
+        } else if let Some(form) = &mut self.form {
+            set(form, "sent", text.to_owned());
+        }
+    }
+
+    /// The headers, the query and the body.
     pub(super) fn finish(mut self) -> (HeaderMap, String, Bytes) {
         if let Some(item) = self.item.take() {
             match self.array {
@@ -186,7 +208,7 @@ impl<'s> Made<'s> {
         let query = written(&self.query);
         let held = self.json.as_ref().map(|json| self.write(json));
         let body = match (self.form.take(), held) {
-            (None, held) => held.unwrap_or_default(),
+            (None, held) => self.raw.take().or(held).unwrap_or_default(),
             (Some(mut form), held) => {
                 if let (Some(name), Some(held)) = (&self.spec.form_json, held) {
                     set(&mut form, name, held);

@@ -29,6 +29,8 @@ pub(super) enum Choice {
     Stem,
     /// Whatever is sent: another body is another text.
     Digest,
+    /// Of itself another for each delivery.
+    Unique,
     /// A text of the source's own.
     Own,
 }
@@ -42,8 +44,8 @@ fn read(choice: &str) -> Option<Choice> {
     let Some((of, rest)) = choice.split_once(':') else {
         return match choice {
             "type" => Some(Choice::Kind),
-            // of itself no two deliveries have the same
-            "digest" | "unique" => Some(Choice::Digest),
+            "digest" => Some(Choice::Digest),
+            "unique" => Some(Choice::Unique),
             "index" => Some(Choice::Own),
             _ => None,
         };
