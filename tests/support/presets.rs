@@ -279,7 +279,7 @@ impl Sample {
                 }
                 (sent.body, sent.target) = (signed.body, signed.target);
             }
-            Err(SignError::NotMade | SignError::NoSecret) => {}
+            Err(SignError::NotMade | SignError::NoSecret | SignError::SendersKey) => {}
             Err(error) => panic!("{}: {error}", self.file),
         }
         sent
