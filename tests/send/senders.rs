@@ -110,10 +110,10 @@ fn wrong(entry: &Entry, told: &Value, rows: &mut Outsider) -> Vec<String> {
     wrong
 }
 
-fn every_sender_is_played(place: Place) {
+fn every_sender_is_played(place: &Place) {
     let entries = Entry::all();
     let settings = settings(&entries);
-    let node = Process::start(&place, &settings, &[]);
+    let node = Process::start(place, &settings, &[]);
     let url = format!("http://{}", node.public);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("config.toml"), settings).expect("a settings file");
@@ -131,7 +131,7 @@ fn every_sender_is_played(place: Place) {
         }
     }
     drop(node);
-    let mut rows = Outsider::connect(&place);
+    let mut rows = Outsider::connect(place);
     for (entry, told) in &reports {
         all.extend(wrong(entry, told, &mut rows));
     }
@@ -140,10 +140,10 @@ fn every_sender_is_played(place: Place) {
 
 #[test]
 fn every_sender_is_played_into_sqlite() {
-    every_sender_is_played(Place::sqlite());
+    every_sender_is_played(&Place::sqlite());
 }
 
 #[test]
 fn every_sender_is_played_into_postgres() {
-    every_sender_is_played(Place::postgres());
+    every_sender_is_played(&Place::postgres());
 }

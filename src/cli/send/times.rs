@@ -59,19 +59,19 @@ pub(super) fn is_time(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(part: &str, old: Value) -> Value {
+    fn said(part: &str, old: &Value) -> Value {
         let part: VersionSpec = toml::from_str(&format!("from = 'body:/at'\n{part}")).expect("a part");
-        version(&part, 1, &Item::plain(2), Some(&old))
+        version(&part, 1, &Item::plain(2), Some(old))
     }
 
     #[test]
     fn a_version_is_written_as_it_stood_there() {
-        assert_eq!(said("as = 'integer'", json!(7)), json!(2));
-        assert_eq!(said("as = 'rfc3339-or-epoch-s'", json!(7)), json!(1_767_225_602));
-        assert_eq!(said("as = 'rfc3339-or-epoch-s'", json!("x")), json!("2026-01-01T00:00:02Z"));
-        assert_eq!(said("as = 'time'\nzone = 'UTC'", json!("2020-01-01 10:00:00")), json!("2026-01-01 00:00:02"));
-        assert_eq!(said("as = 'epoch-ms'", json!(7)), json!(1_767_225_602_000_i64));
-        assert_eq!(said("as = 'http-date'", json!("")), json!("Thu, 01 Jan 2026 00:00:02 GMT"));
+        assert_eq!(said("as = 'integer'", &json!(7)), json!(2));
+        assert_eq!(said("as = 'rfc3339-or-epoch-s'", &json!(7)), json!(1_767_225_602));
+        assert_eq!(said("as = 'rfc3339-or-epoch-s'", &json!("x")), json!("2026-01-01T00:00:02Z"));
+        assert_eq!(said("as = 'time'\nzone = 'UTC'", &json!("2020-01-01 10:00:00")), json!("2026-01-01 00:00:02"));
+        assert_eq!(said("as = 'epoch-ms'", &json!(7)), json!(1_767_225_602_000_i64));
+        assert_eq!(said("as = 'http-date'", &json!("")), json!("Thu, 01 Jan 2026 00:00:02 GMT"));
     }
 
     #[test]
