@@ -59,6 +59,8 @@ pub struct Judged {
     pub wants_fetch: bool,
     /// Fresh events that were parked.
     pub parked: u32,
+    /// The places of what was applied and carries state, in the order it was.
+    pub applied: Vec<usize>,
 }
 
 /// Judges the events of one resource: `items` in the order they came, held ones first.
@@ -74,6 +76,7 @@ pub fn judge(state: State, items: &[Item<'_>], now_ms: i64, push: Push) -> Resul
         done: items.iter().map(|_| None).collect(),
         fetched: None,
         parked: 0,
+        applied: Vec::new(),
     };
     loop {
         court.pass()?;
@@ -115,6 +118,7 @@ struct Court<'a, 'b> {
     /// The fetch whose answer came, and whether it applied.
     fetched: Option<(i64, bool)>,
     parked: u32,
+    applied: Vec<usize>,
 }
 
 impl Court<'_, '_> {
@@ -271,8 +275,11 @@ impl Court<'_, '_> {
     fn apply(&mut self, place: usize, tie: bool, why: Option<String>) -> Result<(), Unjudged> {
         let item = &self.items[place];
         // the answer of a fetch became the state: its signals only tell that it was needed
-        if !item.is_signal() && self.state.apply(item) == Merged::TooMany {
-            return self.no_room(place);
+        if !item.is_signal() {
+            if self.state.apply(item) == Merged::TooMany {
+                return self.no_room(place);
+            }
+            self.applied.push(place);
         }
         self.done[place] = Some(Judgement::Applied { tie, why });
         Ok(())
@@ -293,7 +300,11 @@ impl Court<'_, '_> {
             }
             (Merged::Unchanged { tie }, None) => Judgement::Stale { tie, why: "every member is older".to_owned() },
         });
-        Ok(matches!(self.done[place], Some(Judgement::Applied { .. })))
+        let moved = matches!(self.done[place], Some(Judgement::Applied { .. }));
+        if moved {
+            self.applied.push(place);
+        }
+        Ok(moved)
     }
 
     /// An event that just came is refused. One that was held was accepted, and it must not stop whoever closes its

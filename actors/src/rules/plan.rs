@@ -117,6 +117,15 @@ pub struct Fetching {
     pub wanted: bool,
 }
 
+/// An event that takes effect with the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The event.
+    pub id: EventId,
+    /// Its place among the fresh events; `None` was held until now.
+    pub fresh: Option<usize>,
+}
+
 /// What a transaction writes.
 #[derive(Debug, Default)]
 pub struct Plan<'a> {
@@ -132,6 +141,8 @@ pub struct Plan<'a> {
     pub settled: Vec<Settled>,
     /// Fetches asked for or answered.
     pub fetches: Vec<Fetching>,
+    /// What takes effect, each resource's in the order they were applied.
+    pub applied: Vec<Applied>,
     /// Fresh events that were parked.
     pub parked: u32,
     /// The earliest time at which a hold of these resources is over.
@@ -159,6 +170,9 @@ pub fn plan<'a>(fresh: &[&'a Event], loaded: &Loaded, push: Push) -> Result<Plan
     for (place, event) in fresh.iter().enumerate() {
         let late = is_late_answer(event, loaded);
         plan.recorded.push(before_judging(event, late));
+        if !late && event.intent == Intent::Apply && event.guards.is_empty() {
+            plan.applied.push(Applied { id: event.id, fresh: Some(place) });
+        }
         if !late {
             for (number, guard) in guards(event) {
                 groups.entry(guard.resource.hash).or_default().push((place, number));
@@ -192,6 +206,7 @@ impl<'a> Resource<'a, '_> {
         let came = self.group.iter().map(|&(place, guard)| self.fresh[place].item(guard));
         let items: Vec<Item<'_>> = held.chain(came).collect();
         let judged = judge(self.known.state.clone(), &items, self.now_ms, push)?;
+        plan.applied.extend(judged.applied.iter().filter_map(|&place| self.applied(place)));
         plan.parked += judged.parked;
         let answered = items.iter().find_map(|item| item.fetched);
         if judged.wants_fetch || answered.is_some() {
@@ -219,6 +234,15 @@ impl<'a> Resource<'a, '_> {
             plan.states.push(Changed { hash: self.hash, named_by, state: judged.state });
         }
         Ok(())
+    }
+
+    /// What comes along with an event takes effect with that, and not by itself.
+    fn applied(&self, place: usize) -> Option<Applied> {
+        let Some(number) = place.checked_sub(self.known.held.len()) else {
+            return Some(Applied { id: self.known.held[place].id, fresh: None });
+        };
+        let (place, guard) = self.group[number];
+        (guard == 0).then(|| Applied { id: self.fresh[place].id, fresh: Some(place) })
     }
 
     fn settle(&self, held: &Held, judgement: Judgement, plan: &mut Plan<'a>) {

@@ -94,7 +94,8 @@ impl Court<'_, '_> {
             // each was tried at least once
             judgement.unwrap_or_else(|| Judgement::Stale { tie: false, why: String::new() })
         });
-        Ok(Judged { state: self.state, judgements: judgements.collect(), wants_fetch, parked: self.parked })
+        let judgements = judgements.collect();
+        Ok(Judged { state: self.state, judgements, wants_fetch, parked: self.parked, applied: self.applied })
     }
 
     /// Applies an event whatever is missing before it; what is older than the state stays out.
