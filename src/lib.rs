@@ -5,6 +5,7 @@ pub mod cache;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod effect;
 pub mod fetch;
 pub mod http;
 pub mod serve;

@@ -28,6 +28,9 @@ pub enum Refused {
     /// The store refuses this very event; it would refuse it again (I14).
     #[error("the store refuses the event: {0}")]
     Rejected(String),
+    /// An effect of this event failed, and nothing of it was kept; it may go well the next time.
+    #[error("an effect of the event failed; the store says which, and why")]
+    EffectFailed,
     /// No answer within the time a sender waits; the event may still be stored.
     #[error("no answer in time")]
     TooLate,
@@ -35,7 +38,8 @@ pub enum Refused {
 
 impl Refused {
     /// Every reason, for metrics.
-    pub const REASONS: [&'static str; 6] = ["overloaded", "draining", "unavailable", "unknown", "rejected", "too-late"];
+    pub const REASONS: [&'static str; 7] =
+        ["overloaded", "draining", "unavailable", "unknown", "rejected", "too-late", "effect-failed"];
 
     /// Stable label of the reason.
     #[must_use]
@@ -51,6 +55,7 @@ impl Refused {
             Self::Unknown(_) => 3,
             Self::Rejected(_) => 4,
             Self::TooLate => 5,
+            Self::EffectFailed => 6,
         }
     }
 }

@@ -5,7 +5,7 @@
 # shared with a server of the system's, all of it gone when the script ends. Knows nothing of Tidegate.
 # When something cannot be had it says what, and what to do, and ends the script.
 #
-#   servers_need                       installs Postgres, Redis and a C compiler where they are missing
+#   servers_need                       installs Postgres, Redis, a C compiler and sqlite3 where they are missing
 #   servers_open LABEL                 makes the folder, and closes it when the script ends
 #   postgres_start NAME [key=value…]   sets POSTGRES_URL, POSTGRES_PORT, POSTGRES_PID, POSTGRES_DATA
 #   redis_start NAME [argument…]       sets REDIS_URL, REDIS_PORT, REDIS_PID
@@ -58,12 +58,13 @@ servers_missing() {
     find_postgres || MISSING+=(postgresql)
     find_redis || MISSING+=(redis-server)
     command -v cc >/dev/null || MISSING+=(gcc libc6-dev)
+    command -v sqlite3 >/dev/null || MISSING+=(sqlite3)
     [ ${#MISSING[@]} -gt 0 ]
 }
 
 servers_need() {
     if servers_missing; then
-        can_install || die "missing: ${MISSING[*]}. Install Postgres 14 or later, Redis 6 or later and a C compiler," \
+        can_install || die "missing: ${MISSING[*]}. Install Postgres 14 or later, Redis 6 or later, a C compiler and sqlite3," \
             "or set TIDEGATE_TEST_PG_BIN (the folder with initdb and postgres) and TIDEGATE_TEST_REDIS_BIN"
         say "installing ${MISSING[*]}"
         as_root apt-get update -qq >&2 || die "apt-get update failed"

@@ -16,6 +16,7 @@ Try it:
   tidegate send demo --count 2000 --shuffle --duplicate 0.3 --concurrency 32
   tidegate events                      what came in, and what became of it
   tidegate events --held               what waits, for what and until when
+  tidegate events --failed             events of which an effect failed, and why
   tidegate resources                   the newest version of everything
   tidegate simulate retry-storm        the engine through a storm: does everything hold?
 
@@ -182,8 +183,11 @@ pub struct EventsArgs {
     /// List what waits, for what and until when, the oldest first
     #[arg(long, conflicts_with_all = ["id", "verdict", "key", "resource"])]
     pub held: bool,
+    /// List events of which an effect failed, how often and why: their senders try again, held ones the gate
+    #[arg(long, conflicts_with_all = ["id", "verdict", "key", "resource", "held"])]
+    pub failed: bool,
     /// Write all of them, each with headers and body as one line of JSON, for `simulate --from`
-    #[arg(long, conflicts_with_all = ["id", "held", "limit", "after", "json"])]
+    #[arg(long, conflicts_with_all = ["id", "held", "failed", "limit", "after", "json"])]
     pub export: bool,
     /// Write the body's bytes as they are, and nothing else
     #[arg(long, requires = "id")]

@@ -144,6 +144,8 @@ async fn connect(config: &Config, warnings: &mut Vec<Problem>, unreachable: &mut
         Ok(reader) => {
             if let Err(error) = reader.quarantine(None, 1).await {
                 unreachable.push(Problem::new("store.url", format!("({}): {error}", config.store.shown())));
+            } else if let Err(error) = store::check_effects(&settings).await {
+                unreachable.push(Problem::new("effect", format!("(on {}): {error}", config.store.shown())));
             }
         }
         Err(OpenError::Empty(what)) => {

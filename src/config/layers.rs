@@ -16,7 +16,7 @@ use super::suggest::closest;
 const ENV_PREFIX: &str = "TIDEGATE_";
 
 /// Lists of tables; their items are checked by whoever owns them.
-const LISTS: [&str; 1] = ["source"];
+const LISTS: [&str; 2] = ["source", "effect"];
 
 /// Where a value that is no default was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,11 @@ pub(crate) struct Layers {
 
 impl Layers {
     /// Starts from the compiled-in defaults.
-    pub(crate) fn new(defaults: Table) -> Self {
+    pub(crate) fn new(mut defaults: Table) -> Self {
+        for list in LISTS {
+            // one without items cannot be written down behind a section
+            defaults.entry(list).or_insert_with(|| Value::Array(Vec::new()));
+        }
         Self { merged: defaults.clone(), defaults, origins: BTreeMap::new() }
     }
 

@@ -5,6 +5,7 @@
 //! Knows nothing of whether the store or the cache can be reached.
 
 mod cross;
+mod effects;
 mod hints;
 mod layers;
 mod lone;
@@ -20,6 +21,7 @@ pub(crate) mod units;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Table;
 
@@ -29,6 +31,7 @@ pub use secret::Environment;
 pub use settings::{Admin, Cache, Events, Fetch, Keys, Limits, Log, LogFormat, Lookup, Pools, Server, Store};
 pub use sources::SourceEntry;
 
+use crate::effect::Effects;
 use crate::store::StoreSettings;
 use layers::Layers;
 use reader::Reader;
@@ -65,6 +68,8 @@ pub struct Config {
     pub log: Log,
     /// Who may send; those that are off too.
     pub sources: Vec<SourceEntry>,
+    /// What applied events do to the user's own tables.
+    pub effects: Arc<Effects>,
     /// What is allowed, but should be known: to be shown at start.
     pub warnings: Vec<Problem>,
 }
@@ -95,7 +100,7 @@ impl Config {
     /// What the store's opener wants to know.
     #[must_use]
     pub fn store_settings(&self) -> StoreSettings {
-        let Store { url, password, connect_timeout, statement_timeout, clock_tolerance } = self.store.clone();
+        let Store { url, password, connect_timeout, statement_timeout, clock_tolerance, .. } = self.store.clone();
         StoreSettings {
             url,
             password,
@@ -104,6 +109,7 @@ impl Config {
             clock_tolerance,
             keys_window: self.keys.window,
             events_retention: self.events.retention,
+            effects: Arc::clone(&self.effects),
         }
     }
 
@@ -120,6 +126,7 @@ impl Config {
             pools: Pools::read(reader),
             log: Log::read(reader),
             sources: Vec::new(),
+            effects: Arc::default(),
             warnings: Vec::new(),
         };
         cross::check(&config, reader);
@@ -128,6 +135,8 @@ impl Config {
         reader.problems.append(&mut sources.problems);
         config.warnings.append(&mut sources.warnings);
         config.sources = sources.entries;
+        config.effects = effects::read(reader, &config);
+        effects::check(&config, reader);
         config
     }
 

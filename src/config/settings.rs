@@ -83,6 +83,8 @@ pub struct Store {
     pub connect_timeout: Duration,
     /// Time for one statement.
     pub statement_timeout: Duration,
+    /// Time for one statement of an effect.
+    pub effect_timeout: Duration,
     /// Largest accepted difference between this clock and the store's.
     pub clock_tolerance: Duration,
 }
@@ -94,6 +96,7 @@ impl Store {
             password: reader.secret("store.password"),
             connect_timeout: reader.duration("store.connect_timeout", 100 * MS..=MINUTE),
             statement_timeout: reader.duration("store.statement_timeout", 100 * MS..=5 * MINUTE),
+            effect_timeout: reader.duration("store.effect_timeout", 10 * MS..=MINUTE),
             clock_tolerance: reader.duration("store.clock_tolerance", 100 * MS..=5 * MINUTE),
         }
     }

@@ -1,21 +1,21 @@
-//! Finds every fault in a source's table: reads it, notes the first fault, takes that value out, and reads
+//! Finds every fault in a table of a list: reads it, notes the first fault, takes that value out, and reads
 //! again until nothing is wrong with what is left.
 
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::Problem;
 use super::redact::printable;
 use super::suggest::closest;
-use crate::source::SourceSpec;
 
-/// The most faults reported of one source.
+/// The most faults reported of one table.
 const FAULTS_MAX: usize = 32;
 
-/// The source's rules, or `None` with problems.
-pub(super) fn read(key: &str, mut table: Table, problems: &mut Vec<Problem>) -> Option<SourceSpec> {
+/// What the table says, or `None` with problems.
+pub(super) fn read<T: DeserializeOwned>(key: &str, mut table: Table, problems: &mut Vec<Problem>) -> Option<T> {
     let mut faults = 0;
     loop {
-        let error = match serde_path_to_error::deserialize::<_, SourceSpec>(Value::Table(table.clone())) {
+        let error = match serde_path_to_error::deserialize::<_, T>(Value::Table(table.clone())) {
             Ok(spec) => return (faults == 0).then_some(spec),
             Err(error) => error,
         };

@@ -293,6 +293,7 @@ fn not_taken(refused: Refused) -> TurnedAway {
         Refused::Unavailable(_) => ("store-unavailable", &problem::STORE_UNAVAILABLE),
         Refused::Unknown(_) => ("commit-unknown", &problem::COMMIT_UNKNOWN),
         Refused::TooLate => ("too-late", &problem::TOO_LATE),
+        Refused::EffectFailed => ("effect-failed", &problem::EFFECT_FAILED),
         Refused::Rejected(_) => ("store-rejected", &problem::REJECTED),
     };
     TurnedAway { reason, document, refused: Some(refused) }

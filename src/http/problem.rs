@@ -237,6 +237,9 @@ documents! {
     /// The store refuses the data of this event.
     REJECTED: 500 "Internal Server Error", "store-rejected",
         "the store refuses this event's data; nothing was kept, the log of this node says why";
+    /// An effect of this event failed.
+    EFFECT_FAILED: 500 "Internal Server Error", "effect-failed",
+        "an effect of this event failed, so nothing of it was kept; send it again once that is repaired";
     /// A fault of this program.
     INTERNAL: 500 "Internal Server Error", "internal",
         "the request met a fault in this program; nothing was kept, its log says more";

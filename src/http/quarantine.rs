@@ -150,6 +150,7 @@ fn engine(refused: &Refused) -> &'static Document {
         Refused::Unavailable(_) => &problem::STORE_UNAVAILABLE,
         Refused::Unknown(_) => &problem::COMMIT_UNKNOWN,
         Refused::TooLate => &problem::TOO_LATE,
+        Refused::EffectFailed => &problem::EFFECT_FAILED,
         Refused::Rejected(_) => &problem::REJECTED,
     }
 }

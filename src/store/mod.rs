@@ -11,6 +11,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tidegate_actors::ports::{Reader, Store};
 
+use crate::effect::Effects;
+
+mod effects;
 pub mod postgres;
 pub mod sql;
 pub mod sqlite;
@@ -32,6 +35,8 @@ pub struct StoreSettings {
     pub keys_window: Duration,
     /// How long events stay readable, at least (`events.retention`).
     pub events_retention: Duration,
+    /// What applied events do to the user's own tables.
+    pub effects: Arc<Effects>,
 }
 
 impl StoreSettings {
@@ -47,6 +52,7 @@ impl StoreSettings {
             clock_tolerance: Duration::from_secs(10),
             keys_window: DAY * 35,
             events_retention: DAY * 35,
+            effects: Arc::default(),
         }
     }
 }
@@ -78,6 +84,9 @@ pub enum OpenError {
     /// The store would lose or refuse what was answered 2xx.
     #[error("the store is not safe to use: {}", .0.join("; "))]
     Unsafe(Vec<String>),
+    /// The database cannot run statements of effects, each with its place.
+    #[error("the database cannot run these effects: {}", .0.join("; "))]
+    Effects(Vec<String>),
     /// The tables could not be brought to this binary's version.
     #[error("the tables cannot be migrated: {0}")]
     Migration(String),
@@ -100,6 +109,14 @@ pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, Op
         Some("sqlite") => Ok(Arc::new(sqlite::open_reader(settings).await?)),
         Some(other) => Err(OpenError::Url(format!("{other:?} is no known store; use `postgres://` or `sqlite:`"))),
         None => Err(OpenError::Url("it has no scheme; use `postgres://` or `sqlite:`".to_owned())),
+    }
+}
+
+/// Asks the database that `settings.url` names whether it can run the effects; makes and changes nothing.
+pub async fn check_effects(settings: &StoreSettings) -> Result<(), OpenError> {
+    match scheme(&settings.url) {
+        Some("sqlite") => sqlite::check_effects(settings).await,
+        _ => postgres::check_effects(settings).await,
     }
 }
 

@@ -48,7 +48,7 @@ impl State {
             let fetch = self.fetches.get(&hash).map(|fetch| fetch.epoch);
             Some((hash, Known { state: stored.state.clone(), held, fetch }))
         };
-        Loaded { now_ms, resources: resources.into_iter().filter_map(known).collect() }
+        Loaded { now_ms, resources: resources.into_iter().filter_map(known).collect(), ..Loaded::default() }
     }
 
     fn held_of(&self, hash: ResourceHash) -> Vec<Held> {

@@ -11,7 +11,7 @@ pub use cache::{CacheError, Fact, KeyCache};
 pub use clock::Clock;
 pub use fetch::{Claimed, FetchClaim, FetchOutcome, Fetcher, NoFetcher};
 pub use reader::{
-    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
-    ResourceRow,
+    Counts, EventFilter, EventRow, FailureRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader,
+    ResourceFilter, ResourceRow,
 };
 pub use store::{Committed, Pulse, Session, Store, StoreError, Upkeep, Waits};

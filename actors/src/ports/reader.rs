@@ -136,6 +136,35 @@ pub struct QuarantineRow {
     pub body: Option<Vec<u8>>,
 }
 
+/// An event of which an effect failed: not taken, or held still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureRow {
+    /// Under which name it is counted: its key's hash, or its id once it is held.
+    pub name: Uuid,
+    /// The event, at its last try.
+    pub event: EventId,
+    /// Its source.
+    pub source: String,
+    /// Its tenant; `""` when unused.
+    pub tenant: String,
+    /// Its idempotency key, for people.
+    pub key: String,
+    /// The sender's event type.
+    pub kind: String,
+    /// The effect's place in the settings.
+    pub effect: String,
+    /// What the database said.
+    pub error: String,
+    /// It was taken and is held; else its sender must come again.
+    pub held: bool,
+    /// How often it failed.
+    pub failures: i64,
+    /// When it failed first, milliseconds since 1970.
+    pub first_at_ms: i64,
+    /// When it failed last.
+    pub last_at_ms: i64,
+}
+
 /// Which events to list. Empty fields match everything.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
@@ -222,6 +251,13 @@ pub trait Reader: Send + Sync + 'static {
 
     /// The fetch of a resource, if one was ever asked for.
     async fn fetch(&self, resource: ResourceHash) -> Result<Option<FetchRow>, StoreError>;
+
+    /// Events of which an effect failed and that have not gone well since, in a fixed order, behind the name `after`.
+    ///
+    /// As it stands here there are none: a store that runs effects answers it.
+    async fn failures(&self, _after: Option<Uuid>, _limit: u32) -> Result<Page<FailureRow>, StoreError> {
+        Ok(Page { rows: Vec::new(), next: None })
+    }
 
     /// Quarantined requests, newest first, older than `after`.
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError>;

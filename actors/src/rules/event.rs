@@ -255,6 +255,8 @@ pub enum Outcome {
     Held,
     /// It was recorded and changes nothing.
     Ignored,
+    /// An effect of it failed: nothing of it is stored, its key is free, and its sender may come again.
+    Failed,
     /// Its effect key was already claimed under another id: recorded, and changes nothing.
     Repeat {
         /// The event that claimed it.

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{Event, EventId, Guard, Intent, Outcome, Verdict};
-use super::judge::{Hold, Item, Judgement, Push, State, Subject, Unjudged, Waiting, judge};
+use super::judge::{Hold, Item, Judgement, Kind, Push, State, Subject, Unjudged, Waiting, judge};
 use super::key::ResourceHash;
 
 /// A held event, as it is stored.
@@ -45,6 +45,17 @@ pub struct Loaded {
     pub now_ms: i64,
     /// The resources that are there.
     pub resources: HashMap<ResourceHash, Known>,
+    /// Held events that cannot take effect now, whatever the rules say.
+    pub blocked: HashMap<EventId, Blocked>,
+}
+
+/// How a held event waits on whose effect failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Until when; `None` gives it up.
+    pub until_ms: Option<i64>,
+    /// What failed.
+    pub why: String,
 }
 
 /// What is written of a fresh event.
@@ -185,7 +196,9 @@ pub fn plan<'a>(fresh: &[&'a Event], loaded: &Loaded, push: Push) -> Result<Plan
     let unseen = Known::default();
     for (hash, group) in groups {
         let known = loaded.resources.get(&hash).unwrap_or(&unseen);
-        Resource { hash, known, group, fresh, now_ms: loaded.now_ms }.plan(push, &mut plan)?;
+        let (blocked, held) = known.held.iter().partition(|held| loaded.blocked.contains_key(&held.id));
+        let resource = Resource { hash, known, held, group, fresh, now_ms: loaded.now_ms };
+        resource.plan(push, blocked, &loaded.blocked, &mut plan)?;
     }
     Ok(plan)
 }
@@ -194,6 +207,8 @@ pub fn plan<'a>(fresh: &[&'a Event], loaded: &Loaded, push: Push) -> Result<Plan
 struct Resource<'a, 'b> {
     hash: ResourceHash,
     known: &'b Known,
+    /// What is held and can take effect.
+    held: Vec<&'b Held>,
     /// Places among the fresh events, each with the number of the guard.
     group: Vec<(usize, usize)>,
     fresh: &'b [&'a Event],
@@ -201,11 +216,20 @@ struct Resource<'a, 'b> {
 }
 
 impl<'a> Resource<'a, '_> {
-    fn plan(self, push: Push, plan: &mut Plan<'a>) -> Result<(), Unjudged> {
-        let held = self.known.held.iter().map(item_of_held);
+    fn plan(
+        self,
+        push: Push,
+        blocked: Vec<&Held>,
+        how: &HashMap<EventId, Blocked>,
+        plan: &mut Plan<'a>,
+    ) -> Result<(), Unjudged> {
+        let held = self.held.iter().copied().map(item_of_held);
         let came = self.group.iter().map(|&(place, guard)| self.fresh[place].item(guard));
         let items: Vec<Item<'_>> = held.chain(came).collect();
-        let judged = judge(self.known.state.clone(), &items, self.now_ms, push)?;
+        let mut judged = judge(self.known.state.clone(), &items, self.now_ms, push)?;
+        for held in blocked {
+            judged.state.held += i64::from(self.waits_on(held, &how[&held.id], plan));
+        }
         plan.applied.extend(judged.applied.iter().filter_map(|&place| self.applied(place)));
         plan.parked += judged.parked;
         let answered = items.iter().find_map(|item| item.fetched);
@@ -213,7 +237,7 @@ impl<'a> Resource<'a, '_> {
             plan.fetches.push(Fetching { resource: self.hash, answered, wanted: judged.wants_fetch });
         }
         let mut judgements = judged.judgements.into_iter();
-        for (held, judgement) in self.known.held.iter().zip(judgements.by_ref()) {
+        for (held, judgement) in self.held.iter().zip(judgements.by_ref()) {
             self.settle(held, judgement, plan);
         }
         for (&(place, guard), judgement) in self.group.iter().zip(judgements) {
@@ -238,11 +262,25 @@ impl<'a> Resource<'a, '_> {
 
     /// What comes along with an event takes effect with that, and not by itself.
     fn applied(&self, place: usize) -> Option<Applied> {
-        let Some(number) = place.checked_sub(self.known.held.len()) else {
-            return Some(Applied { id: self.known.held[place].id, fresh: None });
+        let Some(number) = place.checked_sub(self.held.len()) else {
+            return Some(Applied { id: self.held[place].id, fresh: None });
         };
         let (place, guard) = self.group[number];
         (guard == 0).then(|| Applied { id: self.fresh[place].id, fresh: Some(place) })
+    }
+
+    /// Whether an event whose effect failed is held still.
+    fn waits_on(&self, held: &Held, blocked: &Blocked, plan: &mut Plan<'a>) -> bool {
+        let Blocked { until_ms, why } = blocked;
+        if until_ms.is_none() {
+            let (verdict, why) = (Verdict::Expired, Some(why.clone()));
+            plan.settled.push(Settled { id: held.id, resource: self.hash, verdict, tie: false, why });
+            return false;
+        }
+        due(plan, *until_ms);
+        let hold = Hold { kind: Kind::Gap, until_ms: *until_ms, parked_in: None, fetch: None, why: why.clone() };
+        plan.rearmed.push(Rearmed { id: held.id, hold });
+        true
     }
 
     fn settle(&self, held: &Held, judgement: Judgement, plan: &mut Plan<'a>) {

@@ -394,7 +394,7 @@ impl Known {
             Refused::Overloaded | Refused::Draining | Refused::Rejected(_) => {
                 self.attempts[place as usize].refused_for_good = true;
             }
-            Refused::Unavailable(_) | Refused::Unknown(_) | Refused::TooLate => {}
+            Refused::Unavailable(_) | Refused::Unknown(_) | Refused::TooLate | Refused::EffectFailed => {}
         }
     }
 }
@@ -408,6 +408,7 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
         Outcome::Stale { tie: true } => "stale tie",
         Outcome::Held => "held",
         Outcome::Ignored => "ignored",
+        Outcome::Failed => "failed",
         Outcome::Repeat { .. } => "repeat",
         Outcome::Duplicate { conflict: false, .. } => "duplicate",
         Outcome::Duplicate { conflict: true, .. } => "conflict",

@@ -142,17 +142,23 @@ impl Line {
         };
         for (event, outcome) in events.iter().zip(&committed.outcomes) {
             let Some(ticket) = tickets.next() else { break };
-            let receipt = receipt(event, *outcome);
+            let Some(receipt) = receipt(event, *outcome) else {
+                answers.push((ticket, Err(Refused::EffectFailed)));
+                continue;
+            };
             self.tally.count(&event.source, &receipt);
             learn(&mut learnt, event, *outcome, ticket.asked);
-            answers.push((ticket, receipt));
+            answers.push((ticket, Ok(receipt)));
         }
         // before the answers, so that a sender who repeats at once meets what is known
         if let Err((_, learnt)) = post(&self.dedup, &self.figures.dedup, learnt) {
             self.figures.cache.dropped.inc_by(learnt.facts.len() as u64);
         }
-        for (ticket, receipt) in answers {
-            ticket.answer(Ok(receipt));
+        for (ticket, answer) in answers {
+            match answer {
+                Ok(receipt) => ticket.answer(Ok(receipt)),
+                Err(refused) => ticket.refuse(refused),
+            }
         }
     }
 
@@ -248,17 +254,17 @@ fn halves(part: Range<usize>) -> [Range<usize>; 2] {
     [middle..part.end, part.start..middle]
 }
 
-fn receipt(event: &Event, outcome: Outcome) -> Receipt {
-    let of = |verdict, tie| Receipt { verdict, id: event.id, tie, conflict: false };
+/// What its sender is told; `None` where nothing of the event is stored.
+fn receipt(event: &Event, outcome: Outcome) -> Option<Receipt> {
+    let of = |verdict, id, tie, conflict| Some(Receipt { verdict, id, tie, conflict });
     match outcome {
-        Outcome::Applied { tie } => of(Verdict::Applied, tie),
-        Outcome::Stale { tie } => of(Verdict::Stale, tie),
-        Outcome::Held => of(Verdict::Held, false),
-        Outcome::Ignored => of(Verdict::Ignored, false),
-        Outcome::Repeat { first } => Receipt { verdict: Verdict::Duplicate, id: first, tie: false, conflict: false },
-        Outcome::Duplicate { first, conflict } => {
-            Receipt { verdict: Verdict::Duplicate, id: first, tie: false, conflict }
-        }
+        Outcome::Applied { tie } => of(Verdict::Applied, event.id, tie, false),
+        Outcome::Stale { tie } => of(Verdict::Stale, event.id, tie, false),
+        Outcome::Held => of(Verdict::Held, event.id, false, false),
+        Outcome::Ignored => of(Verdict::Ignored, event.id, false, false),
+        Outcome::Failed => None,
+        Outcome::Repeat { first } => of(Verdict::Duplicate, first, false, false),
+        Outcome::Duplicate { first, conflict } => of(Verdict::Duplicate, first, false, conflict),
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_actors::rules::event::{EventId, Verdict};
 use super::super::args::EventsArgs;
 use super::super::output::{self, NONE, cell};
 use super::super::{Exit, Failure};
-use super::{BodyJson, PageJson, held, open, say_next, unread};
+use super::{BodyJson, PageJson, failed, held, open, say_next, unread};
 use crate::config::Config;
 
 /// Rows that an export reads at once.
@@ -72,6 +72,9 @@ impl From<EventRow> for EventJson {
 /// Lists events, or shows one.
 pub(in super::super) async fn run(args: &EventsArgs, config: &Config) -> Result<Exit, Failure> {
     let reader = open(config).await?;
+    if args.failed {
+        return failed::run(args, &*reader).await;
+    }
     if args.held {
         return held::run(args, &*reader).await;
     }

@@ -4,6 +4,7 @@
 //! takes no lock that a writer waits for.
 
 mod events;
+mod failed;
 mod held;
 mod quarantine;
 mod resources;

@@ -3,6 +3,8 @@
 //! The server's own ERROR about a statement means that nothing of its transaction is stored. Everything else that
 //! happens while a commit may be under way (connection gone, FATAL, timeout) means that nobody knows (I1).
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use tidegate_actors::ports::StoreError;
 
@@ -49,6 +51,24 @@ pub(crate) fn classify(error: &sqlx::Error, phase: Phase) -> Fault {
         ("40P01" | "40001" | "55P03", false) => Fault::Redo(text),
         (code, _) if is_about_data(code) => Fault::Ends(StoreError::Refused(text)),
         _ => Fault::Ends(StoreError::Unavailable(text)),
+    }
+}
+
+/// What an error of one of the user's statements is to its event: the text of a failure, or `None` where the event is
+/// not to blame. A rival is met by doing all again.
+pub(crate) fn of_statement(error: &sqlx::Error, within: Duration) -> Result<Option<String>, Fault> {
+    let Some(answer) = database(error) else {
+        return Ok(matches!(error, sqlx::Error::Encode(_)).then(|| describe(error)));
+    };
+    if !matches!(answer.severity(), PgSeverity::Error) {
+        return Ok(None);
+    }
+    match answer.code() {
+        "40P01" | "40001" | "55P03" => Err(Fault::Redo(describe(error))),
+        "57014" => Ok(Some(format!("it took longer than {within:?}"))),
+        // the server has no room, is stopped, or meets a fault of its own
+        code if matches!(code.get(..2), Some("53" | "57" | "58" | "XX")) => Ok(None),
+        _ => Ok(Some(describe(error))),
     }
 }
 

@@ -13,7 +13,7 @@ use tidegate_actors::rules::claim::{Claim, Met, meet};
 use tidegate_actors::rules::event::{Event, Verdict};
 use tidegate_actors::rules::judge::Push;
 use tidegate_actors::rules::key::KeyHash;
-use tidegate_actors::rules::plan::{Plan, plan, resources};
+use tidegate_actors::rules::plan::{Applied, Plan, plan, resources};
 
 use super::errors::{Fault, Phase};
 use super::given::Given;
@@ -39,18 +39,19 @@ pub(crate) async fn commit(
         return Ok(done(met, Vec::new(), Waits::default()));
     }
     let read = load(connection, resources(&met.fresh).into_keys(), answers_a_fetch(&met.fresh)).await?;
-    decide_and_write(connection, statements, (batch, met), &read, Claiming::Now).await
+    let (done, _) = decide_and_write(connection, statements, (batch, met), &read, Claiming::Now).await?;
+    Ok(done)
 }
 
-/// Lets the rules decide over what was read, and writes that.
+/// Lets the rules decide over what was read, and writes that. Tells what takes effect.
 pub(crate) async fn decide_and_write(
     connection: &mut PgConnection,
     statements: &Statements,
     (batch, met): (&[Event], Met<'_>),
     read: &Read,
     claiming: Claiming,
-) -> Result<Done, Fault> {
-    let plan = plan(&met.fresh, &read.loaded, Push::None).map_err(StoreError::from)?;
+) -> Result<(Done, Vec<Applied>), Fault> {
+    let mut plan = plan(&met.fresh, &read.loaded, Push::None).map_err(StoreError::from)?;
     let (claims, phase) = match claiming {
         Claiming::Now => (in_order_of_locks(batch, &met.claims), Phase::Committing),
         Claiming::Before => (Vec::new(), Phase::Open),
@@ -58,7 +59,9 @@ pub(crate) async fn decide_and_write(
     let work = Work { claims, given: given(&met, &plan), plan: &plan, read };
     write(connection, statements, claiming, &work, phase).await?;
     let waits = Waits::of(&plan, read.loaded.now_ms);
-    Ok(done(met, plan.recorded.iter().map(|recorded| recorded.outcome).collect(), waits))
+    let applied = std::mem::take(&mut plan.applied);
+    let outcomes = plan.recorded.iter().map(|recorded| recorded.outcome).collect();
+    Ok((done(met, outcomes, waits), applied))
 }
 
 /// Keys, then effect keys, each sorted by hash.

@@ -5,15 +5,17 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Connection as _};
 use tidegate_actors::rules::claim::{Claim, meet};
 use tidegate_actors::rules::event::Event;
 use tidegate_actors::rules::judge::State;
 use tidegate_actors::rules::key::KeyHash;
-use tidegate_actors::rules::plan::resources;
+use tidegate_actors::rules::plan::{Applied, resources};
 use uuid::Uuid;
 
+use super::super::effects::Exempt;
+use super::effects::{block, transaction};
 use super::errors::{Fault, Phase, classify};
 use super::given::StateRow;
 use super::judged::{Done, decide_and_write};
@@ -21,28 +23,42 @@ use super::load::{answers_a_fetch, load};
 use super::repeats;
 use super::rows::Rows;
 use super::statements::{Claiming, Statements};
+use crate::effect::Effects;
 
-/// Commits a batch.
+/// Commits a batch with its effects; those of which one fails are not taken.
 pub(crate) async fn commit(
     connection: &mut PgConnection,
     statements: &Statements,
     batch: &[Event],
+    effects: &Effects,
 ) -> Result<Done, Fault> {
-    let mut transaction = connection.begin().await.map_err(open)?;
-    let ours = claim_all(&mut transaction, statements, batch).await?;
+    let work = async |connection: &mut PgConnection, exempt: &Exempt| {
+        let rest = exempt.rest(batch);
+        stage(connection, statements, effects, (&rest, exempt)).await
+    };
+    let (Done { outcomes, waits }, exempt) = transaction(connection, effects, batch, work).await?;
+    Ok(Done { outcomes: exempt.outcomes(batch, outcomes), waits })
+}
+
+/// Claims, locks, loads, decides and writes, in the caller's transaction.
+async fn stage(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    effects: &Effects,
+    (batch, exempt): (&[Event], &Exempt),
+) -> Result<(Done, Vec<Applied>), Fault> {
+    let ours = claim_all(connection, statements, batch).await?;
     let asked = hashes(batch).filter(|hash| !ours.contains(hash));
-    let mut claims = repeats::find(&mut transaction, asked).await?.found;
+    let mut claims = repeats::find(connection, asked).await?.found;
     let met = meet(batch, &mut claims);
     if met.claims.iter().any(|(hash, _)| !ours.contains(hash)) {
-        transaction.rollback().await.map_err(open)?;
         return Err(Fault::Redo("keys were neither free nor taken: the key ring moved on".to_owned()));
     }
-    lock(&mut transaction, statements, &met.fresh).await?;
+    lock(connection, statements, &met.fresh).await?;
     let resources = resources(&met.fresh).into_keys();
-    let read = load(&mut transaction, resources, answers_a_fetch(&met.fresh)).await?;
-    let done = decide_and_write(&mut transaction, statements, (batch, met), &read, Claiming::Before).await?;
-    transaction.commit().await.map_err(|error| classify(&error, Phase::Committing))?;
-    Ok(done)
+    let mut read = load(connection, resources, answers_a_fetch(&met.fresh)).await?;
+    block(connection, effects, &mut read.loaded, exempt).await?;
+    decide_and_write(connection, statements, (batch, met), &read, Claiming::Before).await
 }
 
 /// All keys that a batch may claim.

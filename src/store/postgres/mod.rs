@@ -18,9 +18,11 @@ use tidegate_actors::rules::key::ResourceHash;
 use tokio::sync::OnceCell;
 
 use super::{OpenError, Opened, StoreSettings};
+use crate::effect::Effects;
 
 mod checks;
 mod connect;
+mod effects;
 mod errors;
 mod given;
 mod judged;
@@ -72,6 +74,7 @@ pub struct PgStore {
     waits_statements: Arc<OnceCell<Statements>>,
     keys_window: Duration,
     events_retention: Duration,
+    effects: Arc<Effects>,
     way: Way,
 }
 
@@ -81,6 +84,7 @@ pub async fn open(settings: &StoreSettings) -> Result<Opened, OpenError> {
     let mut connection = connector.upkeep().await.map_err(|error| connector.closed(error))?;
     let found = checks::run(&mut connection, settings.clock_tolerance).await?;
     migrate::migrate(&mut connection).await?;
+    effects::set_up(&mut connection, &settings.effects).await.map_err(OpenError::Effects)?;
     let store = PgStore::new(connector.clone(), settings, Way::Cheapest);
     // The first events find the day's partition there.
     upkeep::partitions(&mut connection).await.map_err(|error| OpenError::Migration(error.to_string()))?;
@@ -103,6 +107,15 @@ pub async fn open_reader(settings: &StoreSettings) -> Result<Arc<dyn Reader>, Op
     Ok(Arc::new(PgReader::new(connector.pool(READER_CONNECTIONS))))
 }
 
+/// Asks a database whether it can run the effects.
+pub async fn check_effects(settings: &StoreSettings) -> Result<(), OpenError> {
+    let connector = Connector::new(settings)?;
+    let mut connection = connector.upkeep().await.map_err(|error| connector.closed(error))?;
+    let checked = effects::check(&mut connection, &settings.effects).await;
+    connection.close().await.ok();
+    checked.map_err(OpenError::Effects)
+}
+
 impl PgStore {
     /// A store over a database that [`open`] has migrated, with its own choice of way.
     pub fn with_way(settings: &StoreSettings, way: Way) -> Result<Self, OpenError> {
@@ -113,7 +126,8 @@ impl PgStore {
         let pulse = connector.pool(1);
         let waits = connector.waits();
         let StoreSettings { keys_window, events_retention, .. } = *settings;
-        Self { connector, pulse, waits, waits_statements: Arc::default(), keys_window, events_retention, way }
+        let effects = Arc::clone(&settings.effects);
+        Self { connector, pulse, waits, waits_statements: Arc::default(), keys_window, events_retention, effects, way }
     }
 
     /// Does something about what waits, again where a rival was in the way.
@@ -139,7 +153,7 @@ impl PgStore {
 #[async_trait(?Send)]
 impl Store for PgStore {
     async fn open(&self) -> Result<Box<dyn Session>, StoreError> {
-        Ok(Box::new(session::PgSession::open(&self.connector, self.way).await?))
+        Ok(Box::new(session::PgSession::open(&self.connector, self.way, Arc::clone(&self.effects)).await?))
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
@@ -154,11 +168,17 @@ impl Store for PgStore {
     }
 
     async fn settle_due(&self, limit: u32) -> Result<Waits, StoreError> {
-        self.waiting(async |connection, statements| waits::settle_due(connection, statements, limit).await).await
+        let due = async |connection: &mut PgConnection, statements: &Statements| {
+            waits::settle_due(connection, statements, &self.effects, limit).await
+        };
+        self.waiting(due).await
     }
 
     async fn release(&self, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
-        self.waiting(async |connection, statements| waits::release(connection, statements, resource).await).await
+        let release = async |connection: &mut PgConnection, statements: &Statements| {
+            waits::release(connection, statements, &self.effects, resource).await
+        };
+        self.waiting(release).await
     }
 
     async fn discharge(&self, quarantined: EventId) -> Result<bool, StoreError> {
@@ -171,7 +191,7 @@ impl Store for PgStore {
 
     async fn fetch_failed(&self, claim: &FetchClaim, why: &str, retry_in_ms: Option<i64>) -> Result<Waits, StoreError> {
         let failed = async |connection: &mut PgConnection, statements: &Statements| {
-            waits::fetch_failed(connection, statements, claim, why, retry_in_ms).await
+            waits::fetch_failed(connection, statements, &self.effects, claim, (why, retry_in_ms)).await
         };
         self.waiting(failed).await
     }

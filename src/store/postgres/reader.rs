@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{Executor as _, Row as _};
 use tidegate_actors::ports::{
-    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
-    ResourceRow, StoreError,
+    Counts, EventFilter, EventRow, FailureRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader,
+    ResourceFilter, ResourceRow, StoreError,
 };
 use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::fields::Fields;
@@ -86,6 +86,9 @@ const RESOURCE: &str = "
     SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied, epoch, step, held,
            fields
     FROM tidegate.resources WHERE rev > 0 AND hash = $1";
+
+const FAILURES: &str = "SELECT name, event_id, source, tenant, key, kind, effect, error, held, failures, first_at_ms, \
+     last_at_ms FROM tidegate.failures WHERE $1::uuid IS NULL OR name > $1 ORDER BY name LIMIT $2";
 
 const QUARANTINE: &str = "
     SELECT id, received_at_ms, source, tenant, code, reason, times, NULL::bytea AS headers, NULL::bytea AS body
@@ -217,6 +220,11 @@ impl Reader for PgReader {
         })
     }
 
+    async fn failures(&self, after: Option<Uuid>, limit: u32) -> Result<Page<FailureRow>, StoreError> {
+        let rows = sqlx::query(FAILURES).bind(after).bind(one_more(limit)).fetch_all(&self.pool).await;
+        page(rows, limit, failure_row, |row| row.name)
+    }
+
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {
         let rows = sqlx::query(QUARANTINE).bind(after).bind(one_more(limit)).fetch_all(&self.pool).await;
         page(rows, limit, quarantine_row, |row| row.id.0)
@@ -229,6 +237,23 @@ impl Reader for PgReader {
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.counted().await.map_err(|error| unavailable(&error))
     }
+}
+
+fn failure_row(row: &PgRow) -> Result<FailureRow, sqlx::Error> {
+    Ok(FailureRow {
+        name: row.try_get("name")?,
+        event: EventId(row.try_get("event_id")?),
+        source: row.try_get("source")?,
+        tenant: row.try_get("tenant")?,
+        key: row.try_get("key")?,
+        kind: row.try_get("kind")?,
+        effect: row.try_get("effect")?,
+        error: row.try_get("error")?,
+        held: row.try_get("held")?,
+        failures: row.try_get("failures")?,
+        first_at_ms: row.try_get("first_at_ms")?,
+        last_at_ms: row.try_get("last_at_ms")?,
+    })
 }
 
 fn capped(limit: u32) -> u32 {

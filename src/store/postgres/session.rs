@@ -1,6 +1,7 @@
 //! A writer's session: one connection, opened on the writer's own runtime, never pooled.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,12 +12,14 @@ use tidegate_actors::rules::claim::Claim;
 use tidegate_actors::rules::event::{Event, EventId, Incarnation, Unusable};
 use tidegate_actors::rules::key::KeyHash;
 
+use super::super::effects::wanted;
 use super::connect::Connector;
 use super::errors::{Fault, unavailable};
 use super::judged::Done;
 use super::rows::RowTypes;
 use super::statements::Statements;
 use super::{Way, connect, judged, locked, plain, quarantine, repeats};
+use crate::effect::Effects;
 
 /// How often a batch that met rivals is tried before the sender is asked to come again.
 pub(crate) const TRIES_MAX: u32 = 8;
@@ -28,6 +31,7 @@ pub(crate) struct PgSession {
     statements: Statements,
     incarnation: Incarnation,
     way: Way,
+    effects: Arc<Effects>,
     /// Keys of the last batch were taken, which this process did not know: so may be those of the next one.
     repeats_likely: bool,
     /// When a connection that does not answer is given up; the server ends a statement well before.
@@ -38,7 +42,7 @@ pub(crate) struct PgSession {
 
 impl PgSession {
     /// Connects, and prepares the statements that nearly all batches take.
-    pub(crate) async fn open(connector: &Connector, way: Way) -> Result<Self, StoreError> {
+    pub(crate) async fn open(connector: &Connector, way: Way, effects: Arc<Effects>) -> Result<Self, StoreError> {
         let mut connection = connector.writer().await?;
         let incarnation = connect::incarnation(&mut connection).await?;
         let slot = current_slot(&mut connection).await?;
@@ -52,6 +56,7 @@ impl PgSession {
             statements,
             incarnation,
             way,
+            effects,
             repeats_likely: false,
             answer_within: connector.answer_within(),
             broken: false,
@@ -60,7 +65,9 @@ impl PgSession {
 
     async fn commit_batch(&mut self, batch: &[Event]) -> Result<Done, StoreError> {
         let done = match plain::start(batch) {
-            Some(progress) if self.way == Way::Cheapest => self.commit_plain(batch, progress).await?,
+            Some(progress) if self.way == Way::Cheapest && !wanted(&self.effects, batch) => {
+                self.commit_plain(batch, progress).await?
+            }
             _ => self.commit_judged(batch).await?,
         };
         self.keep_conflicts(batch, &done.outcomes).await.map_err(|error| weigh(error, true))?;
@@ -99,9 +106,11 @@ impl PgSession {
     /// Commits a batch about which the rules decide.
     async fn commit_judged(&mut self, batch: &[Event]) -> Result<Done, StoreError> {
         let mut rival = String::new();
+        // Who waits behind what is committed may have effects too.
+        let locks = self.way == Way::Locked || !self.effects.is_empty();
         for tries in 0..TRIES_MAX {
-            let done = if self.way == Way::Locked || tries >= UNLOCKED_TRIES {
-                locked::commit(&mut self.connection, &self.statements, batch).await
+            let done = if locks || tries >= UNLOCKED_TRIES {
+                locked::commit(&mut self.connection, &self.statements, batch, &self.effects).await
             } else {
                 self.try_judged(batch).await
             };

@@ -152,9 +152,13 @@ async fn drop_expired(connection: &mut PgConnection, retention_ms: i64) -> Resul
         }
     }
     let cutoff = first_id(cutoff_ms);
-    for (table, column) in
-        [("events_other", "id"), ("conflicts", "event_id"), ("settled", "event_id"), ("quarantine", "id")]
-    {
+    for (table, column) in [
+        ("events_other", "id"),
+        ("conflicts", "event_id"),
+        ("settled", "event_id"),
+        ("failures", "event_id"),
+        ("quarantine", "id"),
+    ] {
         // What still waits is to be applied some day, with its bytes.
         let held = format!("EXISTS (SELECT FROM tidegate.holds h WHERE h.event_id = t.{column})");
         let old = format!("SELECT ctid FROM tidegate.{table} t WHERE {column} < $1 AND NOT {held} LIMIT $2");

@@ -11,50 +11,58 @@ use sqlx::postgres::PgConnection;
 use tidegate_actors::ports::{Claimed, FetchClaim, Waits};
 use tidegate_actors::rules::judge::Push;
 use tidegate_actors::rules::key::ResourceHash;
-use tidegate_actors::rules::plan::plan;
+use tidegate_actors::rules::plan::{Applied, plan};
 use uuid::Uuid;
 
+use super::super::effects::Exempt;
+use super::effects::{block, transaction};
 use super::errors::{Fault, Phase, classify};
 use super::load::load;
 use super::rows::text;
 use super::statements::{Claiming, Statements};
 use super::write::{Work, write};
+use crate::effect::Effects;
 
 /// Settles holds that are over their time, of at most `limit` resources.
 pub(crate) async fn settle_due(
     connection: &mut PgConnection,
     statements: &Statements,
+    effects: &Effects,
     limit: u32,
 ) -> Result<Waits, Fault> {
-    let mut transaction = connection.begin().await.map_err(open)?;
-    let due: Vec<Uuid> = sqlx::query_scalar(include_str!("statements/find_due.sql"))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(open)?;
-    let waits = settle(&mut transaction, statements, &due, Push::None).await?;
-    let due_in_ms =
-        sqlx::query_scalar(include_str!("statements/next_due.sql")).fetch_one(&mut *transaction).await.map_err(open)?;
-    transaction.commit().await.map_err(committing)?;
-    Ok(Waits { due_in_ms, ..waits })
+    let work = async |connection: &mut PgConnection, exempt: &Exempt| {
+        let due: Vec<Uuid> = sqlx::query_scalar(include_str!("statements/find_due.sql"))
+            .bind(i64::from(limit))
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(open)?;
+        let (waits, applied) = settle(connection, statements, effects, &due, (Push::None, exempt)).await?;
+        let next = sqlx::query_scalar(include_str!("statements/next_due.sql"));
+        let due_in_ms = next.fetch_one(connection).await.map_err(open)?;
+        Ok((Waits { due_in_ms, ..waits }, applied))
+    };
+    let (waits, _) = transaction(connection, effects, &[], work).await?;
+    Ok(waits)
 }
 
 /// Ends the waiting of one resource.
 pub(crate) async fn release(
     connection: &mut PgConnection,
     statements: &Statements,
+    effects: &Effects,
     resource: ResourceHash,
 ) -> Result<Option<Waits>, Fault> {
-    let mut transaction = connection.begin().await.map_err(open)?;
     let hash = Uuid::from_bytes(resource.0);
-    let held = lock(&mut transaction, hash).await?;
-    if held.unwrap_or(0) == 0 {
-        transaction.rollback().await.map_err(open)?;
-        return Ok(None);
-    }
-    let waits = settle(&mut transaction, statements, &[hash], Push::Release).await?;
-    transaction.commit().await.map_err(committing)?;
-    Ok(Some(waits))
+    let work = async |connection: &mut PgConnection, exempt: &Exempt| {
+        let held = lock(connection, hash).await?;
+        if held.unwrap_or(0) == 0 {
+            return Ok((None, Vec::new()));
+        }
+        let (waits, applied) = settle(connection, statements, effects, &[hash], (Push::Release, exempt)).await?;
+        Ok((Some(waits), applied))
+    };
+    let (waits, _) = transaction(connection, effects, &[], work).await?;
+    Ok(waits)
 }
 
 /// Claims fetches that are due.
@@ -97,27 +105,28 @@ pub(crate) async fn claim_fetches(connection: &mut PgConnection, limit: u32, lea
 pub(crate) async fn fetch_failed(
     connection: &mut PgConnection,
     statements: &Statements,
+    effects: &Effects,
     claim: &FetchClaim,
-    why: &str,
-    retry_in_ms: Option<i64>,
+    (why, retry_in_ms): (&str, Option<i64>),
 ) -> Result<Waits, Fault> {
-    let mut transaction = connection.begin().await.map_err(open)?;
     let hash = Uuid::from_bytes(claim.resource.0);
-    lock(&mut transaction, hash).await?;
-    let failed = sqlx::query(include_str!("statements/fail_fetch.sql"))
-        .bind(hash)
-        .bind(claim.epoch)
-        .bind(text(why))
-        .bind(retry_in_ms)
-        .execute(&mut *transaction)
-        .await
-        .map_err(open)?;
-    let waits = match (failed.rows_affected(), retry_in_ms) {
-        (0, _) => Waits::default(),
-        (_, Some(_)) => Waits { due_in_ms: retry_in_ms, ..Waits::default() },
-        (_, None) => settle(&mut transaction, statements, &[hash], Push::GiveUp(claim.epoch)).await?,
+    let work = async |connection: &mut PgConnection, exempt: &Exempt| {
+        lock(connection, hash).await?;
+        let failed = sqlx::query(include_str!("statements/fail_fetch.sql"))
+            .bind(hash)
+            .bind(claim.epoch)
+            .bind(text(why))
+            .bind(retry_in_ms)
+            .execute(&mut *connection)
+            .await
+            .map_err(open)?;
+        match (failed.rows_affected(), retry_in_ms) {
+            (0, _) => Ok((Waits::default(), Vec::new())),
+            (_, Some(_)) => Ok((Waits { due_in_ms: retry_in_ms, ..Waits::default() }, Vec::new())),
+            (_, None) => settle(connection, statements, effects, &[hash], (Push::GiveUp(claim.epoch), exempt)).await,
+        }
     };
-    transaction.commit().await.map_err(committing)?;
+    let (waits, _) = transaction(connection, effects, &[], work).await?;
     Ok(waits)
 }
 
@@ -125,18 +134,26 @@ pub(crate) async fn fetch_failed(
 async fn settle(
     connection: &mut PgConnection,
     statements: &Statements,
+    effects: &Effects,
     resources: &[Uuid],
-    push: Push,
-) -> Result<Waits, Fault> {
+    (push, exempt): (Push, &Exempt),
+) -> Result<(Waits, Vec<Applied>), Fault> {
     let hashes = resources.iter().map(|hash| ResourceHash(hash.into_bytes()));
-    let read = load(connection, hashes, false).await?;
+    let mut read = load(connection, hashes, false).await?;
     if read.loaded.resources.is_empty() {
-        return Ok(Waits::default());
+        return Ok((Waits::default(), Vec::new()));
     }
-    let plan = plan(&[], &read.loaded, push).map_err(|error| Fault::Ends(error.into()))?;
+    if push == Push::None {
+        block(connection, effects, &mut read.loaded, exempt).await?;
+    } else {
+        // a person wants it tried now
+        read.loaded.blocked.clone_from(&exempt.blocked);
+    }
+    let mut plan = plan(&[], &read.loaded, push).map_err(|error| Fault::Ends(error.into()))?;
     let work = Work { claims: Vec::new(), given: Vec::new(), plan: &plan, read: &read };
     write(connection, statements, Claiming::Before, &work, Phase::Open).await?;
-    Ok(Waits::of(&plan, read.loaded.now_ms))
+    let waits = Waits::of(&plan, read.loaded.now_ms);
+    Ok((waits, std::mem::take(&mut plan.applied)))
 }
 
 /// Locks a resource's row; tells how many of its events are held.

@@ -13,20 +13,28 @@ use tidegate_actors::rules::event::{Event, EventId, Verdict};
 use tidegate_actors::rules::judge::Push;
 use tidegate_actors::rules::plan::{Recorded, plan};
 
+use super::super::effects::Exempt;
+use super::effects::{Staged, block, transaction};
 use super::error::Fault;
 use super::statements::Statements;
 use super::write::EventRow;
 use super::{load, write};
+use crate::effect::Effects;
 
-/// Commits a batch.
+/// Commits a batch with its effects; those of which one fails are not taken.
 pub(super) async fn commit(
     connection: &mut SqliteConnection,
     statements: &Statements,
+    effects: &Effects,
     batch: &[Event],
     clock: Option<&dyn Clock>,
 ) -> Result<Committed, Fault> {
-    let written = write_batch(connection, statements, batch, clock).await;
-    end(connection, written).await
+    let work = async |connection: &mut SqliteConnection, exempt: &Exempt| {
+        let rest = exempt.rest(batch);
+        write_batch(connection, statements, effects, (&rest, exempt), clock).await
+    };
+    let (committed, exempt) = transaction(connection, effects, batch, work).await?;
+    Ok(Committed { outcomes: exempt.outcomes(batch, committed.outcomes), ..committed })
 }
 
 /// Ends a transaction as its work came out: commits it, or rolls it back.
@@ -60,13 +68,15 @@ pub(super) async fn abandon(connection: &mut SqliteConnection, fault: Fault) -> 
 async fn write_batch(
     connection: &mut SqliteConnection,
     statements: &Statements,
-    batch: &[Event],
+    effects: &Effects,
+    (batch, exempt): (&[Event], &Exempt),
     clock: Option<&dyn Clock>,
-) -> Result<Committed, Fault> {
+) -> Result<Staged<Committed>, Fault> {
     let load::Ready { meta, mut claims, known } = load::batch(connection, statements, batch, clock).await?;
     let met = meet(batch, &mut claims);
-    let loaded = load::behind(connection, statements, &met.fresh, known, meta.now_ms).await?;
-    let plan = plan(&met.fresh, &loaded, Push::None).map_err(Fault::unjudged)?;
+    let mut loaded = load::behind(connection, statements, &met.fresh, known, meta.now_ms).await?;
+    block(connection, effects, &mut loaded, exempt).await?;
+    let mut plan = plan(&met.fresh, &loaded, Push::None).map_err(Fault::unjudged)?;
 
     let repeats: Vec<Recorded> = met.repeats.iter().map(|&(_, first)| repeat(first)).collect();
     let fresh = met.fresh.iter().zip(&plan.recorded).map(|(&event, recorded)| (event, recorded, None));
@@ -83,7 +93,8 @@ async fn write_batch(
     let mut judged = plan.recorded.iter().map(|recorded| recorded.outcome);
     // as many as there are gaps: each fresh event has one
     let outcomes = met.outcomes.into_iter().filter_map(|outcome| outcome.or_else(|| judged.next())).collect();
-    Ok(Committed { outcomes, incarnation: meta.incarnation, waits })
+    let done = Committed { outcomes, incarnation: meta.incarnation, waits };
+    Ok(Staged { done, applied: std::mem::take(&mut plan.applied), now_ms: meta.now_ms })
 }
 
 /// What the row of an event says whose effect key was taken.

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use tidegate_actors::ports::StoreError;
 
 use super::error::unavailable;
@@ -54,6 +54,22 @@ pub(super) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> 
 pub(super) async fn reader(path: &Path) -> Result<SqliteConnection, StoreError> {
     let options = common(path).read_only(true).pragma("cache_size", CACHE_KIB_READER).pragma("query_only", "ON");
     options.connect().await.map_err(|error| unopened(path, " for reading", &error))
+}
+
+/// A database in memory with the tables of this one and nothing in them: to try statements on.
+pub(super) async fn scratch(path: &Path) -> Result<SqliteConnection, StoreError> {
+    let broken = |error| unavailable("copy the tables to try effects on", &error);
+    let mut real = reader(path).await?;
+    let made = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' \
+                ORDER BY type = 'table' DESC, type = 'index' DESC, rowid";
+    let made: Vec<String> = sqlx::query_scalar(made).fetch_all(&mut real).await.map_err(broken)?;
+    close(real).await;
+    let options = SqliteConnectOptions::new().in_memory(true).pragma("trusted_schema", "OFF");
+    let mut scratch = options.connect().await.map_err(broken)?;
+    for sql in made {
+        scratch.execute(AssertSqlSafe(sql)).await.map_err(broken)?;
+    }
+    Ok(scratch)
 }
 
 fn unopened(path: &Path, why: &str, error: &sqlx::Error) -> StoreError {

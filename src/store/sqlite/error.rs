@@ -6,6 +6,7 @@
 use tidegate_actors::ports::StoreError;
 use tidegate_actors::rules::judge::Unjudged;
 
+const ERROR: u32 = 1;
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
 const READONLY: u32 = 8;
@@ -17,6 +18,7 @@ const CANTOPEN: u32 = 14;
 const TOOBIG: u32 = 18;
 const CONSTRAINT: u32 = 19;
 const MISMATCH: u32 = 20;
+const RANGE: u32 = 25;
 const NOTADB: u32 = 26;
 
 /// A failure, and what it does to the connection it came from.
@@ -49,6 +51,10 @@ impl Fault {
         if matches!(code, Some(BUSY | LOCKED)) {
             return Self { error: StoreError::Unavailable(text), dead: false, disk: false };
         }
+        if code == Some(CONSTRAINT) {
+            // one of the user's tables, checked as late as it could be: the transaction is still open
+            return Self { error: StoreError::Refused(text), dead: false, disk: false };
+        }
         Self { error: StoreError::Unknown(text), dead: true, disk: true }
     }
 
@@ -60,6 +66,27 @@ impl Fault {
     /// Something in the database is not what this program writes.
     pub(super) fn odd(text: String) -> Self {
         Self { error: StoreError::Unavailable(text), dead: true, disk: false }
+    }
+}
+
+/// Who is to blame for an error of one of the user's statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// The statement, or what it was given.
+    Statement,
+    /// It took too long; SQLite has rolled the transaction back.
+    TooLong,
+    /// The disk, the file or the connection.
+    Store,
+}
+
+/// Who that is.
+pub(super) fn blame(error: &sqlx::Error) -> Blame {
+    match primary_code(error) {
+        Some(ERROR | TOOBIG | CONSTRAINT | MISMATCH | RANGE) => Blame::Statement,
+        Some(INTERRUPT) => Blame::TooLong,
+        None if matches!(error, sqlx::Error::Encode(_)) => Blame::Statement,
+        _ => Blame::Store,
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) async fn behind(
     let answers = fresh.iter().filter(|event| event.fetched.is_some()).filter_map(|event| event.guards.first());
     let answered: Vec<[u8; 16]> = answers.map(|guard| guard.resource.hash.0).collect();
     fetches(connection, statements, &answered, &mut known).await.map_err(fault)?;
-    Ok(Loaded { now_ms, resources: known })
+    Ok(Loaded { now_ms, resources: known, ..Loaded::default() })
 }
 
 /// Begins a transaction.
@@ -117,7 +117,7 @@ pub(super) async fn known(
     let take = |row: SqliteRow| take_state(&mut known, &row);
     look_up(connection, &statements.load_states, resources, take).await.map_err(fault)?;
     waiting(connection, statements, &mut known).await.map_err(fault)?;
-    Ok(Loaded { now_ms, resources: known })
+    Ok(Loaded { now_ms, resources: known, ..Loaded::default() })
 }
 
 /// Held events of the resources that have some.

@@ -7,6 +7,7 @@
 
 mod commit;
 mod connect;
+mod effects;
 mod error;
 mod execute;
 mod load;
@@ -41,6 +42,7 @@ use self::place::{FileIdentity, Lock};
 use self::session::SqliteSession;
 use self::statements::Statements;
 use super::{OpenError, Opened, StoreSettings};
+use crate::effect::Effects;
 
 pub use self::reader::SqliteReader;
 
@@ -62,6 +64,19 @@ pub async fn open_reader(settings: &StoreSettings) -> Result<SqliteReader, OpenE
     SqliteReader::open(path).await
 }
 
+/// Asks the database whether it can run the effects, beside a process that serves.
+pub async fn check_effects(settings: &StoreSettings) -> Result<(), OpenError> {
+    let path = place::path_of(&settings.url).map_err(OpenError::Url)?;
+    let mut connection = connect::scratch(&path).await?;
+    let made = effects::set_up(&mut connection, &settings.effects).await;
+    let checked = match made {
+        Ok(()) => effects::prepare(&mut connection, &settings.effects).await,
+        Err(faults) => Err(faults),
+    };
+    connect::close(connection).await;
+    checked.map_err(OpenError::Effects)
+}
+
 /// One database file, open for writing.
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -75,6 +90,7 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     statements: Statements,
+    effects: Arc<Effects>,
     reads: SqliteReader,
     lock: Lock,
     identity: FileIdentity,
@@ -101,10 +117,13 @@ impl SqliteStore {
         let mut connection = connect::writer(&path).await?;
         schema::migrate(&mut connection).await?;
         schema::enter(&mut connection, &lock).await?;
+        effects::set_up(&mut connection, &settings.effects).await.map_err(OpenError::Effects)?;
+        effects::prepare(&mut connection, &settings.effects).await.map_err(OpenError::Effects)?;
         let identity = FileIdentity::of(&path)
             .map_err(|error| OpenError::Unavailable(format!("cannot find {} again: {error}", path.display())))?;
         let shared = Shared {
             statements: Statements::new(),
+            effects: Arc::clone(&settings.effects),
             reads: SqliteReader::over(path.clone()),
             lock,
             identity,

@@ -4,7 +4,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
 use super::statements::Statements;
-use super::waiting;
+use super::{effects, waiting};
 
 async fn tables() -> SqliteConnection {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("a database");
@@ -45,7 +45,7 @@ async fn no_statement_looks_through_a_table_that_grows() {
         &statements.ask,
         &statements.answer,
     ];
-    let mut texts: Vec<String> = waiting::TEXTS.iter().map(|&text| text.to_owned()).collect();
+    let mut texts: Vec<String> = waiting::TEXTS.iter().chain(&effects::TEXTS).map(|&text| text.to_owned()).collect();
     for rows in [1, 8, 64] {
         texts.extend(sizes.iter().map(|sizes| sizes.fitting(rows).sql.to_string()));
         texts.extend(statements.record.iter().map(|sizes| sizes.fitting(rows).sql.to_string()));

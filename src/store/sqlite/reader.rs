@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{QueryBuilder, Row as _};
 use tidegate_actors::ports::{
-    Counts, EventFilter, EventRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader, ResourceFilter,
-    ResourceRow, StoreError,
+    Counts, EventFilter, EventRow, FailureRow, FetchRow, HeldFilter, HeldRow, Page, QuarantineRow, Reader,
+    ResourceFilter, ResourceRow, StoreError,
 };
 use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::key::ResourceHash;
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::error::{Fault, unavailable};
-use super::rows::{self, event_row, fetch_row, held_row, quarantine_row, resource_row};
+use super::rows::{self, event_row, failure_row, fetch_row, held_row, quarantine_row, resource_row};
 use super::{KEY_SLOTS, connect, schema};
 use crate::store::OpenError;
 
@@ -191,6 +191,13 @@ impl Reader for SqliteReader {
         query.push_bind(Uuid::from_bytes(resource.0));
         let rows = self.rows(query, QUERY_WITHIN).await?;
         rows.first().map(fetch_row).transpose().map_err(|error| unavailable("read a fetch", &error))
+    }
+
+    async fn failures(&self, after: Option<Uuid>, limit: u32) -> Result<Page<FailureRow>, StoreError> {
+        let mut query = Query::new(rows::FAILURES);
+        also(&mut query, "name > ", after);
+        query.push(" ORDER BY name");
+        self.page(query, limit, failure_row, |row| row.name).await
     }
 
     async fn quarantine(&self, after: Option<Uuid>, limit: u32) -> Result<Page<QuarantineRow>, StoreError> {

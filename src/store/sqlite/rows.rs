@@ -2,7 +2,7 @@
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use tidegate_actors::ports::{EventRow, FetchRow, HeldRow, QuarantineRow, ResourceRow};
+use tidegate_actors::ports::{EventRow, FailureRow, FetchRow, HeldRow, QuarantineRow, ResourceRow};
 use tidegate_actors::rules::event::{EventId, Verdict};
 use tidegate_actors::rules::fields::Fields;
 use tidegate_actors::rules::key::ResourceHash;
@@ -14,6 +14,8 @@ pub(super) const EVENT_ONE: &str = "SELECT id, received_at_ms, source, tenant, k
      version_text, verdict, tie, why, settled_at_ms, conflicts_with, length(body), headers, body FROM events WHERE id = ";
 pub(super) const RESOURCES: &str = "SELECT hash, source, tenant, kind, id, version_text, deleted, event_id, applied_at_ms, applied, \
      epoch, step, held, fields FROM resources WHERE true";
+pub(super) const FAILURES: &str = "SELECT name, event_id, source, tenant, key, kind, effect, error, held, failures, \
+     first_at_ms, last_at_ms FROM failures WHERE true";
 pub(super) const QUARANTINE: &str =
     "SELECT id, received_at_ms, source, tenant, code, reason, times, NULL, NULL FROM quarantine WHERE true";
 pub(super) const QUARANTINE_ONE: &str =
@@ -81,6 +83,23 @@ pub(super) fn quarantine_row(row: &SqliteRow) -> Result<QuarantineRow, sqlx::Err
         times: row.try_get(6)?,
         body: row.try_get(7)?,
         headers: row.try_get(8)?,
+    })
+}
+
+pub(super) fn failure_row(row: &SqliteRow) -> Result<FailureRow, sqlx::Error> {
+    Ok(FailureRow {
+        name: row.try_get(0)?,
+        event: EventId(row.try_get(1)?),
+        source: row.try_get(2)?,
+        tenant: row.try_get(3)?,
+        key: row.try_get(4)?,
+        kind: row.try_get(5)?,
+        effect: row.try_get(6)?,
+        error: row.try_get(7)?,
+        held: row.try_get(8)?,
+        failures: row.try_get(9)?,
+        first_at_ms: row.try_get(10)?,
+        last_at_ms: row.try_get(11)?,
     })
 }
 

@@ -41,7 +41,8 @@ impl Session for SqliteSession {
         let shared = Arc::clone(&self.shared);
         let mut turn = Turn::wait(&shared).await;
         let mut connection = turn.take().await?;
-        let result = commit::commit(&mut connection, &shared.statements, batch, self.clock.as_deref()).await;
+        let result =
+            commit::commit(&mut connection, &shared.statements, &shared.effects, batch, self.clock.as_deref()).await;
         let result = turn.settle(connection, result).await;
         self.learn(&result);
         result

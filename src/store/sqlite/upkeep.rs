@@ -143,6 +143,9 @@ async fn events(connection: &mut SqliteConnection, before_ms: i64) -> Result<Ste
 
 async fn quarantine(connection: &mut SqliteConnection, before_ms: i64) -> Result<Step, sqlx::Error> {
     let sql = "DELETE FROM quarantine WHERE seq IN (SELECT seq FROM quarantine WHERE last_at_ms < ?1 LIMIT 50)";
-    let dropped = sqlx::query(sql).bind(before_ms).execute(connection).await?.rows_affected();
+    let mut dropped = sqlx::query(sql).bind(before_ms).execute(&mut *connection).await?.rows_affected();
+    // whose effect failed and who never came again
+    let sql = "DELETE FROM failures WHERE name IN (SELECT name FROM failures WHERE last_at_ms < ?1 LIMIT 500)";
+    dropped += sqlx::query(sql).bind(before_ms).execute(connection).await?.rows_affected();
     Ok(Step { rotated: false, dropped, more: dropped > 0 })
 }

@@ -9,12 +9,14 @@ use sqlx::{Executor as _, Row as _};
 use tidegate_actors::ports::{Claimed, FetchClaim, StoreError, Waits};
 use tidegate_actors::rules::judge::Push;
 use tidegate_actors::rules::key::ResourceHash;
-use tidegate_actors::rules::plan::plan;
+use tidegate_actors::rules::plan::{Applied, plan};
 
+use super::super::effects::Exempt;
 use super::commit::end;
+use super::effects::Staged;
 use super::error::Fault;
 use super::execute::bytes16;
-use super::{SqliteStore, Turn, load, write};
+use super::{SqliteStore, Turn, effects, load, write};
 
 const DUE: &str = "SELECT DISTINCT resource_hash FROM \
      (SELECT resource_hash FROM holds WHERE until_ms <= ?1 ORDER BY until_ms LIMIT ?2)";
@@ -43,24 +45,25 @@ pub(super) const TEXTS: [&str; 7] = [DUE, NEXT_DUE, OPEN_FETCHES, CLAIM_FETCH, A
 
 /// Settles holds that are over their time, of at most so many resources.
 pub(super) async fn settle_due(store: &SqliteStore, limit: u32) -> Result<Waits, StoreError> {
-    transaction(store, async |connection, now_ms| {
+    settling(store, async |connection, now_ms, exempt| {
         let rows = sqlx::query(DUE).bind(now_ms).bind(i64::from(limit)).fetch_all(&mut *connection).await;
         let due: Result<Vec<[u8; 16]>, _> = rows.map_err(fault)?.iter().map(|row| bytes16(row, 0)).collect();
-        let waits = settle(connection, store, &due.map_err(fault)?, now_ms, Push::None).await?;
+        let (waits, applied) = settle(connection, store, &due.map_err(fault)?, now_ms, (Push::None, exempt)).await?;
         let next = connection.fetch_one(NEXT_DUE).await.and_then(|row| row.try_get(0)).map_err(fault)?;
-        Ok(Waits { due_in_ms: behind(next, now_ms), ..waits })
+        Ok((Waits { due_in_ms: behind(next, now_ms), ..waits }, applied))
     })
     .await
 }
 
 /// Ends the waiting of a resource by hand.
 pub(super) async fn release(store: &SqliteStore, resource: ResourceHash) -> Result<Option<Waits>, StoreError> {
-    transaction(store, async |connection, now_ms| {
+    settling(store, async |connection, now_ms, exempt| {
         let loaded = load::known(connection, &store.shared.statements, &[resource.0], now_ms).await?;
         if loaded.resources.values().all(|known| known.state.held == 0) {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
-        settle(connection, store, &[resource.0], now_ms, Push::Release).await.map(Some)
+        let settled = settle(connection, store, &[resource.0], now_ms, (Push::Release, exempt)).await;
+        settled.map(|(waits, applied)| (Some(waits), applied))
     })
     .await
 }
@@ -91,14 +94,17 @@ pub(super) async fn fetch_failed(
     why: &str,
     retry_in_ms: Option<i64>,
 ) -> Result<Waits, StoreError> {
-    transaction(store, async |connection, now_ms| {
+    settling(store, async |connection, now_ms, exempt| {
         let failed = sqlx::query(FETCH_FAILED).bind(claim.resource.0.as_slice()).bind(claim.epoch).bind(why);
         let failed = failed.bind(retry_in_ms.map(|pause| now_ms.saturating_add(pause)));
         let current = failed.execute(&mut *connection).await.map_err(fault)?.rows_affected() > 0;
         match retry_in_ms {
-            _ if !current => Ok(Waits::default()),
-            Some(_) => Ok(Waits { due_in_ms: retry_in_ms, ..Waits::default() }),
-            None => settle(connection, store, &[claim.resource.0], now_ms, Push::GiveUp(claim.epoch)).await,
+            _ if !current => Ok((Waits::default(), Vec::new())),
+            Some(_) => Ok((Waits { due_in_ms: retry_in_ms, ..Waits::default() }, Vec::new())),
+            None => {
+                let push = Push::GiveUp(claim.epoch);
+                settle(connection, store, &[claim.resource.0], now_ms, (push, exempt)).await
+            }
         }
     })
     .await
@@ -119,19 +125,42 @@ pub(super) async fn transaction<T>(
     turn.settle(connection, result).await
 }
 
+/// The same for what may apply events that were held, with their effects.
+async fn settling<T>(
+    store: &SqliteStore,
+    mut work: impl AsyncFnMut(&mut SqliteConnection, i64, &Exempt) -> Result<(T, Vec<Applied>), Fault>,
+) -> Result<T, StoreError> {
+    let mut turn = Turn::wait(&store.shared).await;
+    let mut connection = turn.take().await?;
+    let work = async |connection: &mut SqliteConnection, exempt: &Exempt| {
+        let now_ms = load::begin(connection, store.clock.as_deref()).await?.now_ms;
+        let (done, applied) = work(connection, now_ms, exempt).await?;
+        Ok(Staged { done, applied, now_ms })
+    };
+    let result = effects::transaction(&mut connection, &store.shared.effects, &[], work).await;
+    turn.settle(connection, result).await.map(|(done, _)| done)
+}
+
 /// Judges resources without new events, and writes what comes of it.
 async fn settle(
     connection: &mut SqliteConnection,
     store: &SqliteStore,
     resources: &[[u8; 16]],
     now_ms: i64,
-    push: Push,
-) -> Result<Waits, Fault> {
+    (push, exempt): (Push, &Exempt),
+) -> Result<(Waits, Vec<Applied>), Fault> {
     let statements = &store.shared.statements;
-    let loaded = load::known(connection, statements, resources, now_ms).await?;
-    let plan = plan(&[], &loaded, push).map_err(Fault::unjudged)?;
+    let mut loaded = load::known(connection, statements, resources, now_ms).await?;
+    if push == Push::None {
+        effects::block(connection, &store.shared.effects, &mut loaded, exempt).await?;
+    } else {
+        // a person wants it tried now
+        loaded.blocked.clone_from(&exempt.blocked);
+    }
+    let mut plan = plan(&[], &loaded, push).map_err(Fault::unjudged)?;
     write::plan(connection, statements, &plan, now_ms).await?;
-    Ok(Waits::of(&plan, now_ms))
+    let waits = Waits::of(&plan, now_ms);
+    Ok((waits, std::mem::take(&mut plan.applied)))
 }
 
 fn claim_of(row: &SqliteRow) -> Result<FetchClaim, sqlx::Error> {

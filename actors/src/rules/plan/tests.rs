@@ -68,7 +68,8 @@ fn an_answer_of_a_claim_that_was_taken_over_is_recorded_and_changes_nothing() {
     let mut answer = event(1, Policy::Newest { tie: Tie::Apply });
     answer.fetched = Some(3);
     let known = Known { fetch: Some(4), ..Known::default() };
-    let loaded = Loaded { now_ms: 0, resources: [(guard("order", 0).resource.hash, known)].into() };
+    let resources = [(guard("order", 0).resource.hash, known)].into();
+    let loaded = Loaded { resources, ..Loaded::default() };
     let plan = plan(&[&answer], &loaded, Push::None).expect("room");
     assert_eq!((plan.recorded[0].verdict, plan.states.len(), plan.fetches.len()), (Verdict::Ignored, 0, 0));
     assert_eq!(plan.recorded[0].why.as_deref(), Some("another fetch took over"));

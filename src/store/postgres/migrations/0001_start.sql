@@ -146,6 +146,23 @@ CREATE TABLE tidegate.quarantine (
     CONSTRAINT same_bytes_once UNIQUE (digest, source, tenant)
 );
 
+-- Events of which an effect failed, until they go well: by the hash of their key while they are not taken, by their id
+-- once they are held.
+CREATE TABLE tidegate.failures (
+    name        uuid    PRIMARY KEY,
+    event_id    uuid    NOT NULL,
+    source      text    NOT NULL,
+    tenant      text    NOT NULL,
+    key         text    NOT NULL,
+    kind        text    NOT NULL,
+    effect      text    NOT NULL,
+    error       text    NOT NULL,
+    held        boolean NOT NULL,
+    failures    bigint  NOT NULL CHECK (failures > 0),
+    first_at_ms bigint  NOT NULL,
+    last_at_ms  bigint  NOT NULL
+);
+
 -- A row of a batch, as the writer hands it in; `n` is its place in the batch.
 CREATE TYPE tidegate.given AS (
     n              bigint,
@@ -258,6 +275,11 @@ SELECT h.event_id, r.source, r.tenant, r.kind, r.id, to_timestamp(h.until_ms / 1
        h.parked_in IS NOT NULL AS parked, h.why
 FROM tidegate.holds h
 JOIN tidegate.resources r ON r.hash = h.resource_hash;
+
+CREATE VIEW tidegate_failures AS
+SELECT event_id, source, tenant, key, kind, effect, error, held, failures,
+       to_timestamp(first_at_ms / 1000.0) AS first_at, to_timestamp(last_at_ms / 1000.0) AS last_at
+FROM tidegate.failures;
 
 INSERT INTO tidegate.meta (schema_version, incarnation, key_slot, key_slot_since_ms)
 VALUES (0, gen_random_uuid(), 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);

@@ -117,6 +117,23 @@ CREATE TABLE fetches (
 
 CREATE INDEX fetches_due ON fetches (due_ms) WHERE due_ms IS NOT NULL;
 
+-- Events of which an effect failed, until they go well: by the hash of their key while they are not taken, by their id
+-- once they are held.
+CREATE TABLE failures (
+    name        BLOB    NOT NULL PRIMARY KEY CHECK (length(name) = 16),
+    event_id    BLOB    NOT NULL CHECK (length(event_id) = 16),
+    source      TEXT    NOT NULL,
+    tenant      TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    kind        TEXT    NOT NULL,
+    effect      TEXT    NOT NULL,
+    error       TEXT    NOT NULL,
+    held        INTEGER NOT NULL CHECK (held IN (0, 1)),
+    failures    INTEGER NOT NULL CHECK (failures > 0),
+    first_at_ms INTEGER NOT NULL,
+    last_at_ms  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Authentic, but unusable: the same bytes of a sender are one row.
 CREATE TABLE quarantine (
     seq            INTEGER PRIMARY KEY,
