@@ -1,6 +1,7 @@
 //! The settings from outside: defaults, layers, and every problem at once.
 
 mod defaults;
+mod effects;
 mod layers;
 mod order;
 mod problems;

@@ -24,6 +24,7 @@ macro_rules! on_each_store {
 mod across;
 mod again;
 mod batches;
+mod effects;
 mod figures;
 mod framing;
 mod handshakes;

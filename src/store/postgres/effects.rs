@@ -149,7 +149,9 @@ async fn run(
             connection.execute("SAVEPOINT effect").await.map_err(open)?;
         }
         match run_all(connection, effects, subject).await? {
-            None if savepoints => drop(connection.execute("RELEASE SAVEPOINT effect").await.map_err(open)?),
+            None if savepoints => {
+                connection.execute("RELEASE SAVEPOINT effect").await.map_err(open)?;
+            }
             None => {}
             Some(failure) => {
                 failures.push(failure);

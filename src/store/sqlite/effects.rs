@@ -216,6 +216,7 @@ struct Watch {
 }
 
 impl Watch {
+    #[expect(clippy::disallowed_methods, reason = "the database's thread has real time only")]
     async fn start(connection: &mut SqliteConnection, effects: &Effects) -> Result<Self, Fault> {
         let within = u64::try_from(effects.statement_within.as_micros()).unwrap_or(u64::MAX);
         let watch = Self { began: Instant::now(), until: Arc::new(AtomicU64::new(u64::MAX)), within };
