@@ -65,7 +65,6 @@ fn verify_and_read(c: &mut Criterion) {
         preset("stripe"),
         preset("github"),
         preset("svix"),
-        preset("linear"),
         preset("workos"),
         preset("mux"),
         preset("paystack"),
