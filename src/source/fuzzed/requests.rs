@@ -126,6 +126,9 @@ pub(super) fn handshakes(bytes: &[u8]) {
     let Some((source, rest)) = choice(&SOURCES, bytes) else { return };
     let Some((method, rest)) = choice(&METHODS, rest) else { return };
     let Some(sent) = Sent::read(rest) else { return };
+    if knows_secret(bytes) {
+        return;
+    }
     if let Some(Greeting::Answer(greeted)) = source.greet(&sent.request(method)) {
         let Greeted { status, headers, body, .. } = *greeted;
         assert!((200..300).contains(&status), "{status}");
@@ -138,9 +141,16 @@ pub(super) fn handshakes(bytes: &[u8]) {
     }
 }
 
+/// Whether an input holds a piece of the secret: a fuzzer finds it in the comparisons of these properties, and who
+/// knows it may be told it.
+fn knows_secret(bytes: &[u8]) -> bool {
+    let pieces = || SECRET.as_bytes()[6..].windows(6);
+    bytes.windows(6).any(|window| pieces().any(|piece| piece == window))
+}
+
 /// Settings are read or refused; written and read again they are the same; no problem says a secret.
 pub(super) fn settings(bytes: &[u8]) {
-    let Some(text) = text(bytes) else { return };
+    let Some(text) = text(bytes).filter(|_| !knows_secret(bytes)) else { return };
     let Ok(spec) = toml::from_str::<SourceSpec>(text) else { return };
     if let Ok(written) = toml::to_string(&spec) {
         let again: SourceSpec = toml::from_str(&written).unwrap_or_else(|error| panic!("{error} in\n{written}"));
