@@ -100,17 +100,19 @@ impl Layout<'_> {
         if let Format::Pairs(pairs) = self.format
             && let Some(apart) = pairs.groups
         {
-            let mut all = 0;
+            // however many groups there are, all of their signatures together are few
+            let (mut all, mut seen) = (0, 0);
             for group in text.split(apart).filter(|group| !group.is_empty()) {
                 all += 1;
-                let mut reader = Reader::new(self, group);
+                let mut reader = Reader { seen, ..Reader::new(self, group) };
                 reader.pairs(group, pairs.separator, &pairs.names)?;
                 if all > SIGNATURES_MAX {
                     return Err(Reason::MalformedSignature);
                 }
-                counted.seen += reader.seen;
+                seen = reader.seen;
                 groups.push(reader.found);
             }
+            counted.seen += seen;
             return Ok(());
         }
         let mut reader = Reader::new(self, text);
@@ -361,6 +363,16 @@ mod tests {
         assert!(pairs(&format!("t=5{}", ",v1=dead".repeat(SIGNATURES_MAX))).is_ok());
         assert_eq!(pairs(&format!("t=5{}", ",v1=dead".repeat(SIGNATURES_MAX + 1))), Err(Reason::MalformedSignature));
         assert_eq!(pairs(&format!("t=5,v1=dead,x={}", "y".repeat(1024))), Err(Reason::MalformedSignature));
+        let groups = Format::Pairs(Pairs { separator: ',', names: vec!["v1".to_owned()], groups: Some(' ') });
+        let group = |times: usize| format!("t=5{}", ",v1=dead".repeat(times));
+        let found = |text: String| read(&groups, &text).map(|(_, found)| found);
+        assert_eq!(found(format!("{} {}", group(5), group(3))), Ok(8));
+        assert_eq!(
+            found(format!("{} {}", group(5), group(4))),
+            Ok(5),
+            "the group that is one too many counts for nothing"
+        );
+        assert_eq!(found(group(9)), Err(Reason::MalformedSignature));
     }
 
     #[test]
